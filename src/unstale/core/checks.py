@@ -1,0 +1,83 @@
+"""Turning what a user passes into float64, or one clear sentence naming the element that breaks the rule."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unstale.errors import InputError, require, sentence
+
+Floats = NDArray[np.float64]
+T = TypeVar("T")
+
+
+def number(name: str, value: object, *, above: float | None = None, least: float | None = None,
+           most: float | None = None, infinite: bool = False, remedy: str = "") -> float:  # fmt: skip
+    """`value` as a float within (above, most] or [least, most], never NaN, infinite only if allowed.
+
+    >>> number("budget", 3, above=0)
+    3.0
+    """
+    rule = _rule(above, least, most, infinite)
+    remedy = remedy or f"give {name} as such a number"
+    try:
+        x = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InputError(sentence(name, repr(value), rule, remedy)) from None
+    require(_allowed(np.float64(x), above, least, most, infinite), name, x, rule, remedy)
+    return x
+
+
+def numbers(name: str, values: ArrayLike, *, above: float | None = None, least: float | None = None,
+            most: float | None = None, infinite: bool = False, remedy: str = "") -> Floats:  # fmt: skip
+    """`values` as a float64 array that obeys the rule; the error names the first element that does not.
+
+    >>> numbers("change_rate", [1, 2], least=0)
+    array([1., 2.])
+    """
+    rule = _rule(above, least, most, infinite)
+    remedy = remedy or f"give {name} as such numbers"
+    try:
+        x = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(sentence(name, repr(values)[:60], rule, remedy)) from None
+    ok = _allowed(x, above, least, most, infinite)
+    if not np.all(ok):
+        if x.ndim == 0:
+            raise InputError(sentence(name, float(x), rule, remedy))
+        where = np.unravel_index(int(np.argmin(ok)), x.shape)
+        index = ", ".join(str(int(i)) for i in where)
+        raise InputError(sentence(f"{name}[{index}]", float(x[where]), rule, remedy))
+    return x
+
+
+def plain(x: Floats) -> Floats | float:
+    """A 0-d array as a Python float, anything else unchanged: scalars in, scalars out."""
+    return float(x) if np.ndim(x) == 0 else x
+
+
+def _allowed(x: Floats | np.float64, above: float | None, least: float | None, most: float | None,
+             infinite: bool) -> NDArray[np.bool_] | np.bool_:  # fmt: skip
+    ok = ~np.isnan(x) if infinite else np.isfinite(x)
+    if above is not None:
+        ok = ok & (x > above)
+    if least is not None:
+        ok = ok & (x >= least)
+    if most is not None:
+        ok = ok & (x <= most)
+    return ok
+
+
+def _rule(above: float | None, least: float | None, most: float | None, infinite: bool) -> str:
+    kind = "a number" if infinite else "a finite number"
+    parts = []
+    if above is not None:
+        parts.append(f"above {above:g}")
+    if least is not None and not math.isinf(least):
+        parts.append(f"at least {least:g}")
+    if most is not None and not math.isinf(most):
+        parts.append(f"at most {most:g}")
+    return f"must be {kind} {' and '.join(parts)}".rstrip()

@@ -1,0 +1,61 @@
+"""Every exception Unstale raises on purpose, and the one helper that words them.
+
+    UnstaleError
+    ├── InputError (also ValueError)        a parameter breaks a rule; nothing was done
+    │   └── InfeasibleError                 each parameter is fine, together they cannot be met
+    ├── ConvergenceError                    a numerical method stopped early; carries what it had
+    └── MissingExtraError (also ImportError) an optional dependency is not installed
+
+A message says what (parameter and value), the rule, and the remedy, in one sentence.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class UnstaleError(Exception):
+    """Base of everything Unstale raises on purpose."""
+
+
+class InputError(UnstaleError, ValueError):
+    """A parameter breaks a rule."""
+
+
+class InfeasibleError(InputError):
+    """The constraints contradict each other; `least_budget` is the smallest budget that would do."""
+
+    def __init__(self, message: str, least_budget: float | None = None) -> None:
+        super().__init__(message)
+        self.least_budget = least_budget
+
+
+class ConvergenceError(UnstaleError):
+    """A numerical method stopped before its tolerance; `estimate` is what it had, `error` its bound."""
+
+    def __init__(self, message: str, estimate: Any = None, error: Any = None) -> None:
+        super().__init__(message)
+        self.estimate = estimate
+        self.error = error
+
+
+class MissingExtraError(UnstaleError, ImportError):
+    """An optional dependency is needed and not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed, this needs it: pip install 'unstale[{extra}]'")
+
+
+def sentence(name: str, value: object, rule: str, remedy: str) -> str:
+    """The one form of an error message: what, the rule, the remedy.
+
+    >>> sentence("change_rate", -1.0, "must be 0 or more", "give changes per unit of time")
+    'change_rate -1.0 must be 0 or more: give changes per unit of time'
+    """
+    return f"{name} {value} {rule}: {remedy}"
+
+
+def require(condition: object, name: str, value: object, rule: str, remedy: str) -> None:
+    """Raise InputError with the one sentence unless `condition` holds."""
+    if not condition:
+        raise InputError(sentence(name, value, rule, remedy))
