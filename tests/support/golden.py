@@ -1,7 +1,7 @@
 """The papers' numbers, recomputed independently, as tests by their id.
 
-`golden.json` holds, for each number of the papers, the inputs, what the paper prints, the right value and
-its tolerance. A test claims entries with `@golden(...)`; a meta test fails when an entry is claimed by nobody.
+`golden.json` holds, for each number of the papers, the inputs, what the paper prints, the right value and its
+tolerance. A test claims entries with `@golden(...)`; a meta test fails when an entry is claimed by nobody.
 """
 
 from __future__ import annotations

@@ -1,0 +1,54 @@
+# Every target sets up what it needs: only Python (3.11 or newer) and make are assumed.
+PYTHON ?= python3
+RUN := .venv
+DEV := .venv-dev
+PIP_FLAGS := --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint bench docs lock clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+$(RUN)/.ready: requirements/run.lock pyproject.toml
+	$(PYTHON) -m venv $(RUN)
+	$(RUN)/bin/python -m pip install $(PIP_FLAGS) -r requirements/run.lock
+	$(RUN)/bin/python -m pip install $(PIP_FLAGS) --no-deps -e .
+	@touch $@
+
+$(DEV)/.ready: requirements/dev.lock pyproject.toml
+	$(PYTHON) -m venv $(DEV)
+	$(DEV)/bin/python -m pip install $(PIP_FLAGS) -r requirements/dev.lock
+	$(DEV)/bin/python -m pip install $(PIP_FLAGS) --no-deps -e .
+	@touch $@
+
+demo: $(RUN)/.ready  ## the optimal plan of a bundled sample fleet
+	$(RUN)/bin/unstale demo
+
+test: $(DEV)/.ready lint  ## everything: lint, types, rooms, docs, all tests
+	$(DEV)/bin/python -m pytest -n 2 --hypothesis-profile full
+
+check: $(DEV)/.ready lint  ## lint, types, rooms and the fast tests, in under a minute
+	$(DEV)/bin/python -m pytest -n 2 -q -m "not slow"
+
+lint: $(DEV)/.ready
+	$(DEV)/bin/ruff check
+	$(DEV)/bin/ruff format --check
+	$(DEV)/bin/mypy
+	$(DEV)/bin/lint-imports --no-cache
+
+bench: $(DEV)/.ready  ## side-by-side measurements, ratios in one run
+	$(DEV)/bin/python bench
+
+docs: $(DEV)/.ready  ## the documentation as a site in site/
+	$(DEV)/bin/mkdocs build --strict
+
+lock: $(DEV)/.ready  ## renew the locked versions
+	$(DEV)/bin/python -m pip install $(PIP_FLAGS) uv
+	$(DEV)/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-header --no-annotate --extra all pyproject.toml -o requirements/run.lock
+	$(DEV)/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-header --no-annotate --extra dev pyproject.toml -c requirements/run.lock -o requirements/dev.lock
+
+clean:  ## remove environments and caches
+	rm -rf $(RUN) $(DEV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
