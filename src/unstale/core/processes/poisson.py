@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammainc
+from scipy.special import factorial, gammainc
 
-from unstale.core.checks import Floats, numbers, plain
-from unstale.core.processes.base import Ageing, Process, checked_rate
+from unstale.core.checks import Floats, plain
+from unstale.core.processes.base import (
+    Ageing,
+    Process,
+    Size,
+    checked_rate,
+    checked_residual,
+    elementwise,
+    of_order,
+)
 
 
 class Poisson(Process):
     """Gaps with P(gap > x) = e^(−rate·x); the age has the same law as the gap.
 
-    >>> float(round(Poisson(2.0).survival(0.5), 6))
+    >>> round(Poisson(2.0).survival(0.5), 6)
     0.367879
     """
 
@@ -24,33 +30,45 @@ class Poisson(Process):
     def __init__(self, rate: float) -> None:
         self.rate = checked_rate(rate)
 
-    def survival(self, x: ArrayLike) -> Floats | float:
-        return plain(np.exp(-self.rate * numbers("x", x, least=0, infinite=True)))
+    @elementwise
+    def survival(self, x: Floats) -> Floats:
+        return np.exp(-self.rate * x)
 
-    def cdf(self, x: ArrayLike) -> Floats | float:
-        return plain(-np.expm1(-self.rate * numbers("x", x, least=0, infinite=True)))
+    @elementwise
+    def cdf(self, x: Floats) -> Floats:
+        return -np.expm1(-self.rate * x)
 
-    def age_cdf(self, x: ArrayLike) -> Floats | float:
-        return self.cdf(x)
+    @elementwise
+    def age_cdf(self, x: Floats) -> Floats:
+        return -np.expm1(-self.rate * x)
 
-    def age_survival(self, x: ArrayLike) -> Floats | float:
-        return self.survival(x)
+    @elementwise
+    def age_survival(self, x: Floats) -> Floats:
+        return np.exp(-self.rate * x)
 
-    def age_partial_mean(self, x: ArrayLike) -> Floats | float:
+    @elementwise
+    def age_partial_mean(self, x: Floats) -> Floats:
         """P(2, rate·x)/rate, P(2, y) = 1 − (1+y)e^(−y)."""
-        return plain(gammainc(2.0, self.rate * numbers("x", x, least=0, infinite=True)) / self.rate)
+        share: Floats = gammainc(2.0, self.rate * x)
+        return share / self.rate
 
     def residual_survival(self, x: ArrayLike, age: ArrayLike) -> Floats | float:
-        return plain(np.broadcast_arrays(np.asarray(self.survival(x)), np.asarray(age))[0] * 1.0)
+        checked, age = checked_residual(x, age)
+        return plain(np.asarray(self.survival(checked)) * np.ones_like(age))
 
+    @of_order
     def moment(self, n: int) -> float:
-        return math.factorial(n) / self.rate**n
+        return float(factorial(n)) * np.float64(self.mean) ** n
 
-    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
-        return rng.exponential(1.0 / self.rate, size)
+    @property
+    def variance(self) -> float:
+        return self.moment(2) / 2
 
-    def sample_length_biased(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
-        return rng.gamma(2.0, 1.0 / self.rate, size)
+    def sample(self, rng: np.random.Generator, size: Size) -> Floats:
+        return rng.exponential(self.mean, size)
+
+    def sample_length_biased(self, rng: np.random.Generator, size: Size) -> Floats:
+        return rng.gamma(2.0, self.mean, size)
 
     def with_rate(self, rate: float) -> Poisson:
         return Poisson(rate)
