@@ -1,0 +1,91 @@
+"""Many one-dimensional roots at once: at which price does a decreasing total meet its target?
+
+Totals fall as a price rises, over hundreds of orders of magnitude and sometimes with a jump, so the search is
+Newton on logarithms (a power law is solved in one step), kept inside a bracket that shrinks for certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unstale.core.checks import Floats
+
+#: two prices closer than this (relative) are one price: a few units in the last place
+ADJACENT = 2.0**-50
+TINY, HUGE = 5e-324, 1.7e308
+
+
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """`at` meets the target, or (`jump`) the total crosses it between `low` and `high` with nothing in between.
+
+    `high` ends at TINY for a total that is below its target at every price, `low` at HUGE for one above.
+    """
+
+    at: Floats
+    low: Floats
+    high: Floats
+    jump: NDArray[np.bool_]
+
+
+def meet(
+    total: Callable[[Floats, NDArray[np.intp]], tuple[Floats, Floats]],
+    target: Floats,
+    start: Floats,
+    *,
+    low: Floats | None = None,
+    edge: Callable[[Floats, Floats, NDArray[np.intp]], Floats] | None = None,
+    rtol: float = 1e-12,
+) -> Roots:
+    """The prices at which each of many non-increasing totals meets its target.
+
+    total(price, which) gives the totals numbered `which` at these prices, and their derivatives; it is asked
+    only for those still open. `low` are prices known to give too much. `edge(low, high, which)` may propose
+    prices inside these brackets where the totals are likely to jump, NaN where it knows none: without it a
+    jump is found by halving, fifty times.
+    """
+    n = len(target)
+    at = np.array(start, float)
+    lo = np.zeros(n) if low is None else np.array(low, float)
+    hi = np.full(n, np.inf)
+    jump = np.zeros(n, bool)
+    reach = np.full(n, 4.0)
+    last = np.full(n, np.inf)
+    todo = np.arange(n)
+    while len(todo):
+        price, goal = at[todo], target[todo]
+        have, slope = total(price, todo)
+        above = have > goal
+        lo[todo] = a = np.where(above, price, lo[todo])
+        hi[todo] = b = np.where(above, hi[todo], price)
+        met = np.abs(have - goal) <= rtol * goal
+        middle = np.sqrt(np.maximum(a, TINY)) * np.sqrt(np.minimum(b, HUGE))
+        # Among subnormal prices the spacing is absolute: a bracket without a number inside is closed too.
+        closed = (b <= a * (1 + ADJACENT)) | (a >= HUGE) | (b <= TINY) | (middle <= a) | (middle >= b)
+        jump[todo] = closed & ~met
+        with np.errstate(all="ignore"):
+            newton = price * np.exp(-np.log(have / goal) / (slope * price / have))
+            step = reach[todo]
+            outward = np.where(np.isinf(b), np.minimum(a * step, HUGE), np.maximum(b / step, TINY))
+            one_sided = np.isinf(b) | (a <= 0)
+            outward = np.where((outward > a) & (outward < b), outward, middle)
+            good = (newton > a) & (newton < b) & np.isfinite(newton)
+            # While one side is open Newton goes no further than the reach, whose exponent grows each time.
+            # In a closed bracket, Newton whose steps do not halve has met a kink: the bracket is halved instead.
+            size = np.abs(np.log(newton / price))
+            good &= np.where(one_sided, size <= np.log(step), size <= 0.5 * last[todo])
+            rough = np.flatnonzero(~(good | one_sided | met | closed))
+            if edge is not None and len(rough):
+                proposed = edge(a[rough], b[rough], todo[rough])
+                middle[rough] = np.where((proposed > a[rough]) & (proposed < b[rough]), proposed, middle[rough])
+            following = np.where(good, newton, np.where(one_sided, outward, middle))
+            last[todo] = np.abs(np.log(following / price))
+            reach[todo] = np.where(one_sided, np.minimum(step * step, 1e150), step)
+        open_ = ~(met | closed)
+        todo = todo[open_]
+        at[todo] = following[open_]
+    return Roots(at=at, low=lo, high=hi, jump=jump)
