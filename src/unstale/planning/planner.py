@@ -1,0 +1,288 @@
+"""`unstale.plan`: from columns or a table to the plan that keeps them freshest, in days."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unstale.core import price
+from unstale.core.baselines import proportional, uniform
+from unstale.core.checks import Floats
+from unstale.core.fleet import Fleet
+from unstale.core.penalties import Deadline, Penalty, Power, Saturating
+from unstale.core.plan import Certificate, Plan
+from unstale.core.processes.named import named
+from unstale.core.values import Mixed, Value, value_of
+from unstale.errors import InputError, require, sentence
+from unstale.planning.table import Columns, columns
+from unstale.units import format_duration, parse_duration, parse_rate
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+OBJECTIVES = "freshness, age, missed, lag, deadline:TIME, saturating:TIME or power:NUMBER"
+
+
+class FleetPlan:
+    """The plan of a table: one row per source, in the table's order, with everything in days."""
+
+    def __init__(self, sources: Columns, plan: Plan, objective: str, order: str) -> None:
+        self.sources, self.plan, self.objective, self.order = sources, plan, objective, order
+
+    @property
+    def sync_rate(self) -> Floats:
+        """Polls per day of each source."""
+        return self.plan.sync_rate
+
+    @property
+    def interval(self) -> Floats:
+        """Days between polls of each source; inf if it is abandoned."""
+        return self.plan.interval
+
+    @property
+    def abandoned(self) -> NDArray[np.bool_]:
+        return self.plan.abandoned
+
+    @property
+    def price(self) -> float:
+        """Weighted staleness that one more unit of budget per day would remove."""
+        return self.plan.price
+
+    @property
+    def spent(self) -> float:
+        return self.plan.spent
+
+    @property
+    def budget(self) -> float:
+        return self.plan.budget
+
+    @property
+    def certificate(self) -> Certificate:
+        return self.plan.certificate
+
+    @cached_property
+    def freshness(self) -> Floats:
+        """Share of time each copy equals its source."""
+        return 1.0 - self._value("freshness").staleness(self.interval)
+
+    @cached_property
+    def age(self) -> Floats:
+        """Mean age of each copy in days, 0 while fresh; inf for an abandoned source that changes."""
+        return self._value("age").staleness(self.interval)
+
+    @cached_property
+    def fleet_freshness(self) -> float:
+        """Weighted mean freshness."""
+        return self._fresh(self.sync_rate)
+
+    @cached_property
+    def rivals(self) -> dict[str, float]:
+        """Weighted mean freshness of what other software does with the same budget."""
+        rate, fleet = self.sources.change_rate, self.plan.fleet
+        if self.spent == 0:
+            return dict.fromkeys(("uniform", "proportional"), self.fleet_freshness)
+        return {
+            rule.__name__: self._fresh(rule(rate, fleet.weights(), fleet.costs(), self.spent))
+            for rule in (uniform, proportional)
+        }
+
+    def table(self) -> pa.Table:
+        """The input rows plus sync_rate, interval, freshness, age and abandoned."""
+        out = self.sources.table
+        for name in ("sync_rate", "interval", "freshness", "age", "abandoned"):
+            if name in out.column_names:
+                out = out.drop_columns([name])
+            out = out.append_column(name, [getattr(self, name)])
+        return out
+
+    def summary(self) -> dict[str, Any]:
+        """The plan in numbers, keys from the glossary."""
+        residuals = self.certificate
+        return {
+            "objective": self.objective,
+            "sources": len(self.sync_rate),
+            "price": self.price,
+            "spent": self.spent,
+            "budget": self.budget,
+            "freshness": self.fleet_freshness,
+            "freshness_uniform": self.rivals["uniform"],
+            "freshness_proportional": self.rivals["proportional"],
+            "abandoned": int(np.count_nonzero(self.abandoned)),
+            "certificate": {name: getattr(residuals, name) for name in residuals.__slots__},
+        }
+
+    def explain(self, id_: str) -> str:
+        """Why this source is polled as it is, in one sentence."""
+        i = self.sources.row_of(id_)
+        weight = float(np.broadcast_to(self.plan.fleet.weights(), self.sync_rate.shape)[i])
+        rate = float(self.sources.change_rate[i])
+        facts = f"it changes about every {format_duration(1 / rate)}, weighs {weight:g}" if rate else "it never changes"
+        if self.sync_rate[i] == 0:
+            if rate == 0 or weight == 0:
+                return f"{id_} is not polled: {facts}."
+            worth = weight * float(self.plan.fleet.value.take(np.array([i])).limit()[0])
+            return (f"{id_} is abandoned: {facts}, and a poll of it is never worth more than {worth:.3g}"
+                    f" while one costs {self.plan.due[i]:.3g} at today's price.")  # fmt: skip
+        every = format_duration(float(self.interval[i]))
+        return f"{id_} is polled every {every}: {facts}, and {self._reason(i, every)}."
+
+    def _reason(self, i: int, every: str) -> str:
+        fleet = self.plan.fleet
+        if fleet.least_rate is not None and self.sync_rate[i] <= fleet.least_rate[i]:
+            return "its max_interval asks for it, polls alone would not pay"
+        if fleet.most_rate is not None and self.sync_rate[i] >= fleet.most_rate[i]:
+            return "its min_interval forbids more, though more would pay"
+        if self.plan.host_price is not None and fleet.host is not None and self.plan.host_price[fleet.host[i]] > 0:
+            host = self.sources.host_names[fleet.host[i]]
+            return f"at today's price and the surcharge of its busy host {host} a poll pays after {every}"
+        return f"at today's price a poll pays after {every}"
+
+    def curve(self, points: int = 25) -> tuple[Floats, Floats]:
+        """Budgets around this one and the fleet freshness each would buy."""
+        low = max(self.spent / 30, price.needed(self.plan.fleet))
+        budgets = np.geomspace(low, max(self.spent, low) * 30, points) if self.spent > 0 else np.zeros(0)
+        fresh = [self._fresh(price.plan(self.plan.fleet, float(b)).sync_rate) for b in budgets]
+        return budgets, np.array(fresh)
+
+    def _fresh(self, sync_rate: Floats) -> float:
+        weight = np.broadcast_to(np.asarray(self.plan.fleet.weights(), float), sync_rate.shape)
+        with np.errstate(divide="ignore"):
+            stale = self._value("freshness").staleness(1.0 / sync_rate)
+        total = float(weight.sum())
+        return 1.0 - float(np.dot(weight, stale)) / total if total > 0 else 1.0
+
+    def _value(self, objective: str) -> Value:
+        return _value(self.sources, objective, self.order)
+
+
+def plan(
+    fleet: Any = None,
+    *,
+    rates: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    costs: ArrayLike | None = None,
+    hosts: ArrayLike | None = None,
+    min_interval: ArrayLike | None = None,
+    max_interval: ArrayLike | None = None,
+    budget: float | str | None = None,
+    target: float | None = None,
+    objective: str = "freshness",
+    order: str = "fixed",
+    host_cap: float | str | Mapping[str, float | str] | None = None,
+) -> FleetPlan:
+    """Divide a budget of polls so that the copies are freshest.
+
+    `fleet` is a table (pandas, polars, Arrow, or a dict of columns) with columns id and change_rate and, if you
+    like, weight, cost, host, min_interval, max_interval, process; or give `rates`, `weights`, … as arrays.
+    Give either a `budget` (cost per day, or text like "100/h") or a `target`: the freshness (or, with another
+    objective, the mean penalty) to reach with the least budget. Bare numbers are per day, or days.
+
+    >>> made = plan(rates=[1, 2, 3, 4, 5], budget=5)
+    >>> made.sync_rate.round(2).tolist(), round(made.fleet_freshness, 4)
+    ([1.15, 1.36, 1.35, 1.14, 0.0], 0.3739)
+    """
+    given = {"change_rate": rates, "weight": weights, "cost": costs, "host": hosts,
+             "min_interval": min_interval, "max_interval": max_interval}  # fmt: skip
+    arrays = {name: values for name, values in given.items() if values is not None}
+    if fleet is None:
+        require(rates is not None, "fleet", "None", "must be given", "pass a table, or rates=[...]")
+        count = np.size(np.asarray(rates, dtype=object))
+        sources = columns({"id": np.arange(count)} | {n: _spread(v, count) for n, v in arrays.items()})
+    else:
+        require(not arrays, "fleet", "with separate columns too", "holds all columns itself",
+                f"drop {', '.join(sorted(arrays))}")  # fmt: skip
+        sources = columns(fleet)
+    return plan_columns(sources, budget=budget, target=target, objective=objective, order=order, host_cap=host_cap)
+
+
+def plan_columns(
+    sources: Columns,
+    *,
+    budget: float | str | None,
+    target: float | None,
+    objective: str = "freshness",
+    order: str = "fixed",
+    host_cap: float | str | Mapping[str, float | str] | None = None,
+) -> FleetPlan:
+    """The same for columns that are checked already."""
+    require((budget is None) != (target is None), "budget", budget, "or target must be given, and not both",
+            "give budget='1000/day', or target=0.9")  # fmt: skip
+    problem = Fleet.of(
+        _value(sources, objective, order),
+        weight=sources.weight,
+        cost=sources.cost,
+        host=sources.host,
+        cap=_caps(sources, host_cap),
+        shortest=sources.min_interval,
+        longest=sources.max_interval,
+        host_names=sources.host_names,
+    )
+    if budget is not None:
+        return FleetPlan(sources, price.plan(problem, parse_rate(budget, "budget")), objective, order)
+    assert target is not None
+    if objective == "freshness":
+        require(0 < target < 1, "target freshness", target, "must be between 0 and 1", "try 0.9")
+        target = 1.0 - target
+    return FleetPlan(sources, price.least_budget(problem, target), objective, order)
+
+
+def _value(sources: Columns, objective: str, order: str) -> Value:
+    """What polls are worth under an objective, source by source if their processes differ."""
+    name, penalty = _objective(objective)
+    if sources.process is None or name in ("missed", "lag"):
+        return value_of(name, sources.change_rate, order=order, penalty=penalty)
+    kinds = np.array([text or "poisson" for text in sources.process], dtype=str)
+    parts = []
+    for kind in np.unique(kinds):
+        rows = np.flatnonzero(kinds == kind)
+        shape = named(str(kind), 1.0)
+        parts.append((rows, value_of(name, sources.change_rate[rows], order=order, changes=shape, penalty=penalty)))
+    return parts[0][1] if len(parts) == 1 else Mixed(parts)
+
+
+def _objective(text: str) -> tuple[str, Penalty | None]:
+    """An objective's name, and its penalty if it has one of its own: `deadline:1h`, `power:2`."""
+    kind, _, argument = text.partition(":")
+    if kind in ("freshness", "age", "missed", "lag") and not argument:
+        return kind, None
+    if kind == "power" and argument:
+        try:
+            degree = float(argument)
+        except ValueError:
+            raise InputError(sentence("objective", repr(text), "needs a number", "write power:2")) from None
+        return ("age", None) if degree == 1 else ("penalty", Power(degree))
+    if kind in ("deadline", "saturating") and argument:
+        span = parse_duration(argument, "objective")
+        return "penalty", Deadline(span) if kind == "deadline" else Saturating(span)
+    raise InputError(sentence("objective", repr(text), "is not known", f"use {OBJECTIVES}"))
+
+
+def _caps(sources: Columns, host_cap: float | str | Mapping[str, float | str] | None) -> Floats | None:
+    """Polls per day each host allows: one number for all, or one per named host."""
+    if host_cap is None:
+        return None
+    if sources.host is None:
+        raise InputError(sentence("host_cap", host_cap, "needs a host for each source", "add a column host"))
+    if not isinstance(host_cap, Mapping):
+        return np.full(len(sources.host_names), parse_rate(host_cap, "host_cap"))
+    caps = np.full(len(sources.host_names), np.inf)
+    for host, cap in host_cap.items():
+        if host == "*":
+            caps[np.isinf(caps)] = parse_rate(cap, "host_cap")
+        elif host in sources.host_names:
+            caps[sources.host_names.index(host)] = parse_rate(cap, "host_cap")
+        else:
+            raise InputError(sentence("host_cap", repr(host), "names no host of the table", "check its spelling"))
+    return caps
+
+
+def _spread(values: Any, count: int) -> Any:
+    """A column from an array, or the same value for every source."""
+    array = values if hasattr(values, "__len__") and not isinstance(values, str) else [values] * count
+    require(len(array) == count, "column", f"with {len(array)} values", f"must have {count}, as rates has",
+            "give one per source")  # fmt: skip
+    return array

@@ -1,0 +1,30 @@
+"""The what-if curve: how fresh the fleet would be at other budgets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from unstale.core.checks import Floats
+from unstale.errors import InputError, MissingExtraError, sentence
+
+
+def draw(curve: tuple[Floats, Floats], spent: float, freshness: float, path: str) -> None:
+    """Freshness against budget, with the present plan marked, as PNG, SVG or PDF."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("matplotlib", "plot") from None
+    if Path(path).suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise InputError(sentence("curve", repr(path), "has an unknown ending", "use .png, .svg or .pdf"))
+    budgets, fresh = curve
+    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    axes = figure.subplots()
+    axes.semilogx(budgets, 100 * fresh, color="#1f6feb", linewidth=2)
+    axes.plot([spent], [100 * freshness], "o", color="#d1242f", markersize=8)
+    axes.annotate(f"now: {spent:,.6g} per day, {100 * freshness:.1f} %", (spent, 100 * freshness),
+                  xytext=(8, -16), textcoords="offset points")  # fmt: skip
+    axes.set_xlabel("budget (cost of polls per day)")
+    axes.set_ylabel("freshness of the fleet (%)")
+    axes.set_ylim(0, 100)
+    axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=150)
