@@ -1,0 +1,128 @@
+"""How fast a fleet is priced: against sorting it, against SciPy, and in a fresh process.
+
+python bench/bench_price.py            # 1e7 sources
+python bench/bench_price.py --full     # 1e8 sources, about 10 GB
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import gammaincinv
+
+from harness import Table, peak_memory
+from unstale.core import kernels
+from unstale.core.checks import Floats
+from unstale.core.kernels import Root
+
+FIRST_CALL = """
+import time
+begin = time.perf_counter()
+import numpy as np
+import unstale
+from unstale.core.kernels import plan
+rng = np.random.default_rng(0)
+rate, weight = np.exp(2 * rng.standard_normal({size})), rng.pareto(1.5, {size}) + 1
+plan(rate, weight, None, 0.3 * rate.size)
+print(time.perf_counter() - begin)
+"""
+
+
+def fleet(size: int) -> tuple[Floats, Floats]:
+    """Change rates over eight orders of magnitude, weights with an infinite variance."""
+    rng = np.random.default_rng(2000)
+    rate = np.exp(2.0 * rng.standard_normal(size))
+    return rate, rng.pareto(1.5, size) + 1.0
+
+
+def plan(rate: Floats, weight: Floats, budget: float) -> tuple[Root, Floats]:
+    """Ours: the price and the rates."""
+    return kernels.plan(rate, weight, None, budget)
+
+
+def scipy_plan(rate: Floats, weight: Floats, budget: float) -> tuple[float, Floats]:
+    """The same from SciPy, as well as one would write it: the abandoned are left out before the inverse."""
+    u = rate / weight
+
+    def at(price: float) -> Floats:
+        out = np.zeros(rate.size)
+        polled = price * u < 1.0
+        out[polled] = rate[polled] / gammaincinv(2.0, price * u[polled])
+        return out
+
+    high = 1.0 / float(u.min())
+    low = min(high, float(np.sqrt(rate * weight).sum() / budget) ** 2 / 2)
+    while at(low).sum() < budget:
+        high, low = low, low / 8
+    log_price = brentq(lambda z: np.log(at(np.exp(z)).sum() / budget), np.log(low), np.log(high), xtol=1e-13)
+    price = float(np.exp(log_price))
+    return price, at(price)
+
+
+def against_sorting(table: Table, size: int, rounds: int) -> None:
+    rate, weight = fleet(size)
+    budget = 0.3 * size
+    plan(rate[:300_000].copy(), weight[:300_000].copy(), 1e5)
+    before = peak_memory()
+    root, out = plan(rate, weight, budget)
+    extra = (peak_memory() - before) / out.nbytes
+    error = abs(float(out.sum()) / budget - 1)
+    del out
+    seconds = table.measure(f"{size:.0e} sources", {
+        "np.argsort(weight/rate)": lambda: np.argsort(weight / rate),
+        "price and rates": lambda: plan(rate, weight, budget),
+    }, reference="np.argsort(weight/rate)", rounds=rounds)  # fmt: skip
+    ratio = seconds["price and rates"] / seconds["np.argsort(weight/rate)"]
+    table.fact(f"{size:.0e}: time over argsort", f"{ratio:.4f}", "0.15")
+    table.fact(f"{size:.0e}: extra memory over the output, output included", f"{extra:.3f}", "1.5")
+    table.fact(f"{size:.0e}: budget missed by", f"{error:.1e}", "1e-9")
+    table.fact(f"{size:.0e}: exact passes", root.passes)
+
+
+def against_scipy(table: Table, size: int, rounds: int) -> None:
+    rate, weight = fleet(size)
+    budget = 0.3 * size
+    (_, ours), (_, theirs) = plan(rate, weight, budget), scipy_plan(rate, weight, budget)
+    error = float(np.abs(ours - theirs).sum() / budget)
+    seconds = table.measure(f"{size:.0e} sources", {
+        "scipy gammaincinv + brentq": lambda: scipy_plan(rate, weight, budget),
+        "price and rates": lambda: plan(rate, weight, budget),
+    }, reference="scipy gammaincinv + brentq", rounds=rounds)  # fmt: skip
+    ratio = seconds["scipy gammaincinv + brentq"] / seconds["price and rates"]
+    table.fact(f"{size:.0e}: times faster than SciPy", f"{ratio:.0f}", "100 or more")
+    table.fact(f"{size:.0e}: rates apart by, summed, over the budget", f"{error:.1e}", "1e-9")
+
+
+def first_call(table: Table, size: int) -> None:
+    command = [sys.executable, "-c", FIRST_CALL.format(size=size)]
+    subprocess.run(command, check=True, capture_output=True)
+    begin = time.perf_counter()
+    inside = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    whole = time.perf_counter() - begin
+    table.fact(
+        f"{size:.0e}: first call in a fresh process, seconds",
+        f"{inside:.2f} ({whole:.2f} with the process)",
+        "2",
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help="1e8 sources instead of 1e7")
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    table = Table("price", "Finding the price of a poll, Poisson freshness")
+    against_sorting(table, 100_000_000 if options.full else 10_000_000, options.rounds)
+    against_scipy(table, 1_000_000, options.rounds)
+    first_call(table, 100_000)
+    first_call(table, 300_000)
+    table.write()
+
+
+if __name__ == "__main__":
+    main()
