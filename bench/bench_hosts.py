@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from harness import Table
+from unstale.core import kernels
 from unstale.core.fleet import Fleet
 from unstale.core.plan import Plan
 from unstale.core.price import plan
@@ -55,6 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
+    kernels.warm()  # as in a program that plans again and again
     p = problem(10_000, 200)
     made, other = ours(p), theirs(p)
     mine = made.fleet_staleness * float(p["weight"].sum())

@@ -128,8 +128,11 @@ class _Market:
             self.by_host: Rows = np.argsort(fleet.host, kind="stable")
             self.edges = np.searchsorted(fleet.host[self.by_host], np.arange(len(fleet.cap) + 1))
             self.cheapest = np.full(len(fleet.cap), np.inf)
-            np.minimum.at(self.cheapest, fleet.host, self.cost)
-            self.level = np.zeros(len(fleet.cap))
+            used = self.edges[:-1] < self.edges[1:]
+            self.cheapest[used] = np.minimum.reduceat(self.cost[self.by_host], self.edges[:-1][used])
+            # What each host's cheapest poll had to be worth when last asked, at which price, and how it moves.
+            self.level, self.asked, self.drift = np.zeros((3, len(fleet.cap)))
+            self.turn = False
             with np.errstate(invalid="ignore"):
                 self.leaves = np.where(self.worthless, 0.0, self.weight * fleet.value.limit())
 
@@ -140,10 +143,8 @@ class _Market:
         with np.errstate(all="ignore"):
             # Even a free poll is only taken where it is worth something.
             needed = np.where(worthless, np.inf, due / weight)
-            interval = value.interval(needed)
-            rate = 1.0 / interval
-            slope = -rate * rate / (value.slope(interval) * weight)
-        slope = np.where(np.isfinite(slope), slope, 0.0)
+            rate, slope = value.response(needed)
+            slope /= np.where(worthless, 1.0, weight)
         if fleet.least_rate is not None:
             low = fleet.least_rate[rows]
             slope = np.where(rate < low, 0.0, slope)
@@ -192,11 +193,12 @@ class _Market:
                 break
             new = float(np.clip(price + step, price / 4, price * 4))
             surcharge = np.clip(surcharge + missing - follow * (new - price), surcharge / 4, 4 * surcharge + 4 * new)
-            done = abs(new - price) <= 1e-2 * price
+            done = abs(new - price) <= 1e-3 * price
             price = new
             if done:
                 break
-        self.level = price * self.cheapest + surcharge
+        self.level = np.where(surcharge > 0, price * self.cheapest + surcharge, 0.0)
+        self.asked[:] = price
         return price
 
     def _hold(
@@ -220,10 +222,9 @@ class _Market:
             _, seat, rates, slopes = at(level, which)
             return _sums(seat, rates, len(which)), _sums(seat, slopes, len(which))
 
-        warm = self.level[hosts] > floor
-        start = np.where(warm, self.level[hosts], np.where(floor > 0, floor * 2.0, 1.0))
-        root = meet(total, cap, start, low=floor, edge=lambda low, high, which: self._edge(
-            low, high, hosts[which], price))  # fmt: skip
+        expected = self.level[hosts] + (price - self.asked[hosts]) * self.drift[hosts]
+        start = np.where(expected > floor, expected, np.where(floor > 0, floor * 2.0, 1.0))
+        root = meet(total, cap, start, low=floor, edge=lambda *at: self._edge(price, hosts, *at))
         every = np.arange(len(hosts))
         rows, seat, rates, slopes = at(np.where(root.jump, root.high, root.at), every)
         if root.jump.any():
@@ -242,27 +243,31 @@ class _Market:
         with np.errstate(all="ignore"):
             pull = np.nan_to_num(weighted / plain)
         spent_slope[rows] = slopes * cost * (cost - pull[seat])
+        self.asked[hosts], self.drift[hosts] = price, self.cheapest[hosts] - pull
 
-    def _edge(self, low: Floats, high: Floats, hosts: Rows, price: float) -> Floats:
+    def _edge(
+        self, price: float, hosts: Rows, low: Floats, high: Floats, at: Floats, step: Floats, which: Rows
+    ) -> Floats:
         """Where to look next inside each host's bracket, knowing at which levels its sources leave.
 
-        A leaving source drops from a fortieth of its change rate to nothing, and just before that its rate
-        falls like one over the logarithm of the distance. So first the bracket is cut at a leaving level,
-        then at the middle of the distances to the next one, on a logarithmic scale.
+        A leaving source drops from a fortieth of its change rate to nothing, and just before that its rate falls
+        like one over the logarithm of the distance. So first the bracket is cut at a leaving level, then the
+        logarithm of the distance to the next one is searched, by Newton and by halving in turn.
         """
-        found = np.full(len(hosts), np.nan)
-        for k, h in enumerate(hosts):
+        found = np.full(len(which), np.nan)
+        self.turn = not self.turn
+        for k, h in enumerate(hosts[which]):
             rows = self.by_host[self.edges[h] : self.edges[h + 1]]
             level = self.leaves[rows] - price * (self.cost[rows] - self.cheapest[h])
-            level = np.sort(level[(level > low[k]) & (level < HUGE)]) * (
-                1 - 4 * ADJACENT
-            )  # rounding may put the drop a little lower
+            level = np.sort(level[(level > low[k]) & (level < HUGE)]) * (1 - 4 * ADJACENT)  # it may drop a bit earlier
             inside = np.searchsorted(level, high[k])
             if inside:
                 found[k] = level[inside // 2]
             elif len(level):
-                near = max(level[0] - high[k], level[0] * ADJACENT)
-                found[k] = level[0] - np.sqrt((level[0] - low[k]) * near)
+                distance = level[0] - at[k]
+                newton = level[0] - distance * np.exp(-step[k] / distance) if self.turn and distance > 0 else np.nan
+                halved = level[0] - np.sqrt((level[0] - low[k]) * max(level[0] - high[k], level[0] * ADJACENT))
+                found[k] = newton if low[k] < newton < high[k] else halved
         return found
 
 
@@ -354,9 +359,10 @@ def _shutting(fleet: Fleet) -> float:
 
 def _first_guess(market: _Market, budget: float | None) -> float:
     """A price of the right kind: what polls are worth when every source gets an equal share of the budget."""
-    n = len(market.weight)
+    some = np.arange(0, len(market.weight), max(len(market.weight) // 1000, 1))
     even = 1.0 if budget is None else max(float(market.cost.sum()) / budget, 1e-300)
     with np.errstate(all="ignore"):
-        worth = market.weight * market.fleet.value.value(np.full(n, even)) / market.cost
+        value = market.fleet.value.take(some).value(np.full(len(some), even))
+        worth = market.weight[some] * value / market.cost[some]
     worth = worth[np.isfinite(worth) & (worth > 0)]
     return float(np.exp(np.mean(np.log(worth)))) if len(worth) else 1.0

@@ -38,15 +38,15 @@ def meet(
     start: Floats,
     *,
     low: Floats | None = None,
-    edge: Callable[[Floats, Floats, NDArray[np.intp]], Floats] | None = None,
+    edge: Callable[[Floats, Floats, Floats, Floats, NDArray[np.intp]], Floats] | None = None,
     rtol: float = 1e-12,
 ) -> Roots:
     """The prices at which each of many non-increasing totals meets its target.
 
     total(price, which) gives the totals numbered `which` at these prices, and their derivatives; it is asked
-    only for those still open. `low` are prices known to give too much. `edge(low, high, which)` may propose
-    prices inside these brackets where the totals are likely to jump, NaN where it knows none: without it a
-    jump is found by halving, fifty times.
+    only for those still open. `low` are prices known to give too much. `edge(low, high, at, step, which)`
+    may propose prices inside the brackets low to high where Newton's step from `at` does not help, because a
+    total jumps or bends there, NaN where it knows none: without it a jump is found by halving, fifty times.
     """
     n = len(target)
     at = np.array(start, float)
@@ -80,7 +80,8 @@ def meet(
             good &= np.where(one_sided, size <= np.log(step), size <= 0.5 * last[todo])
             rough = np.flatnonzero(~(good | one_sided | met | closed))
             if edge is not None and len(rough):
-                proposed = edge(a[rough], b[rough], todo[rough])
+                step_to = ((goal - have) / slope)[rough]
+                proposed = edge(a[rough], b[rough], price[rough], step_to, todo[rough])
                 middle[rough] = np.where((proposed > a[rough]) & (proposed < b[rough]), proposed, middle[rough])
             following = np.where(good, newton, np.where(one_sided, outward, middle))
             last[todo] = np.abs(np.log(following / price))

@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 
 from unstale.core.checks import Floats
 from unstale.core.gamma2 import BLOCK, COEFFICIENTS, SCALE
-from unstale.core.kernels.numpy_pass import BIN_BITS, HIGHEST, LOWEST
+from unstale.core.kernels.numpy_pass import BIN_BITS, HIGHEST, LOWEST, NEGLIGIBLE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -148,6 +148,22 @@ def spent_blocks(price: float, change_rate: Floats, weight: Floats, cost: Floats
             total = add(total, spending if polled else 0.0)
             slope = add(slope, spending * ((1.0 + x) * s * inverse) if polled else 0.0)
         sums[k, 0], sums[k, 1], sums[k, 2] = strange and odd(lowest, r, w, c), total, -slope
+
+
+@_compiled
+def response(change_rate: Floats, value: Floats, rate: Floats, slope: Floats) -> bool:
+    """Sync rates whose polls are worth `value`, and their derivatives in it; whether anything was strange."""
+    strange = False
+    for i in range(change_rate.size):
+        r = change_rate[i]
+        s = r * value[i]
+        polled = (s < 1.0) & (r > 0.0)
+        strange |= polled & (s < NEGLIGIBLE)
+        s = s if polled else 0.5
+        x = gaps(s)
+        rate[i] = r / x if polled else 0.0
+        slope[i] = -rate[i] * r * (1.0 + x) / (x * x * (1.0 - s))
+    return strange
 
 
 @_compiled

@@ -19,6 +19,8 @@ from unstale.core.gamma2 import p2_inverse
 LOWEST, HIGHEST = 1e-290, 1e290
 #: a sketch's bin is the top of u's bits: the exponent and this many bits of the mantissa
 BIN_BITS = 7
+#: a share below this is met by the square root of twice it, and by nothing more precise
+NEGLIGIBLE = 1e-40
 # below 2^TINY, x = √(2s) to the last bit
 _TINY = -200
 
@@ -55,6 +57,21 @@ def quick(price: float, change_rate: Floats, weight: Floats, cost: Floats) -> Pr
     s = np.where(polled, s, 0.5)
     x = p2_inverse(s)
     return Priced(np.where(polled, change_rate / x, 0.0), s, x, polled)
+
+
+def response(change_rate: Floats, value: Floats, rate: Floats, slope: Floats) -> bool:
+    """Sync rates whose polls are worth `value`, and their derivatives in it; whether anything was strange.
+
+    d(rate)/d(value) = −rate·change_rate·(1+x)/(x²·(1−s)) with s = change_rate·value = P(2, x).
+    """
+    with np.errstate(all="ignore"):
+        s = change_rate * value
+        polled = (s < 1.0) & (change_rate > 0.0)
+        s = np.where(polled, s, 0.5)
+        x = p2_inverse(s)
+        np.divide(np.where(polled, change_rate, 0.0), x, out=rate)
+        np.divide(-rate * change_rate * (1.0 + x), x * x * (1.0 - s), out=slope)
+    return bool(s.min(initial=1.0) < NEGLIGIBLE)
 
 
 def careful(price: float, change_rate: Floats, weight: Floats, cost: Floats) -> Priced:

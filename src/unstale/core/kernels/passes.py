@@ -8,6 +8,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -19,6 +20,7 @@ from numpy.typing import ArrayLike
 from unstale.core.checks import Floats, number, numbers
 from unstale.core.gamma2 import BLOCK
 from unstale.core.kernels.numpy_pass import Priced, careful, quick
+from unstale.core.kernels.numpy_pass import response as numpy_response
 from unstale.errors import require
 
 T = TypeVar("T")
@@ -190,6 +192,30 @@ def in_threads(work: Callable[[int], T], count: int, size: int) -> list[T]:
         return [work(i) for i in range(count)]
     with ThreadPoolExecutor(compiled.THREADS) as pool:
         return list(pool.map(work, range(count)))
+
+
+def response(change_rate: Floats, value: Floats) -> tuple[Floats, Floats] | None:
+    """Sync rates whose polls are worth `value` under Poisson freshness, and their derivatives in it.
+
+    None if some share is so small that only the general form has its digits. A solver asks this dozens of
+    times per plan, so the compiled form is taken as soon as it is loaded (see `warm`), whatever the size.
+    """
+    rate, slope = np.empty(change_rate.size), np.empty(change_rate.size)
+    compiled = numba_pass() if change_rate.size >= COMPILED_FROM or _NAME in sys.modules else None
+    if compiled is not None:
+        columns = (np.ascontiguousarray(x, dtype=np.float64) for x in (change_rate, value))
+        strange = compiled.response(*columns, rate, slope)
+    else:
+        strange = numpy_response(change_rate, value, rate, slope)
+    return None if strange else (rate, slope)
+
+
+def warm() -> bool:
+    """Load the compiled passes now, for a program that will plan often; whether numba is there."""
+    return numba_pass() is not None
+
+
+_NAME = "unstale.core.kernels.numba_pass"
 
 
 @cache

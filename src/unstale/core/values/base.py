@@ -60,6 +60,14 @@ class Value(ABC):
     def take(self, rows: Rows) -> Value:
         """The same for some of the sources, in the order of `rows`."""
 
+    def response(self, value: Floats) -> tuple[Floats, Floats]:
+        """The sync rates at which polls are worth `value`, and their derivatives in it: what a solver asks."""
+        interval = self.interval(value)
+        with np.errstate(all="ignore"):
+            rate = 1.0 / interval
+            slope = -rate * rate / self.slope(interval)
+        return rate, np.where(np.isfinite(slope), slope, 0.0)
+
 
 class RateValue(Value):
     """Frame of the values known by one change rate per source and one order of polls for all.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unstale.core.checks import Floats
+from unstale.core.kernels import passes
 from unstale.core.values.base import RateValue
 from unstale.core.values.forms import FORMS, Forms
 
@@ -53,6 +54,10 @@ class PoissonFreshness(_Poisson):
 
     def _staleness(self, rate: Floats, t: Floats) -> Floats:
         return self._forms.staleness(np.minimum(rate * t, _FAR))
+
+    def response(self, value: Floats) -> tuple[Floats, Floats]:
+        fused = passes.response(self.change_rate, value) if self.order == "fixed" else None
+        return super().response(value) if fused is None else fused
 
 
 class PoissonAge(_Poisson):
