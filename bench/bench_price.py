@@ -16,19 +16,23 @@ from scipy.optimize import brentq
 from scipy.special import gammaincinv
 
 from harness import Table, peak_memory
-from unstale.core import kernels
+from unstale.core import price
 from unstale.core.checks import Floats
-from unstale.core.kernels import Root
+from unstale.core.fleet import Fleet
+from unstale.core.plan import Plan
+from unstale.core.values import PoissonFreshness
 
 FIRST_CALL = """
 import time
 begin = time.perf_counter()
 import numpy as np
 import unstale
-from unstale.core.kernels import plan
+from unstale.core.fleet import Fleet
+from unstale.core.price import plan
+from unstale.core.values import PoissonFreshness
 rng = np.random.default_rng(0)
 rate, weight = np.exp(2 * rng.standard_normal({size})), rng.pareto(1.5, {size}) + 1
-plan(rate, weight, None, 0.3 * rate.size)
+plan(Fleet.of(PoissonFreshness(rate), weight=weight), 0.3 * rate.size)
 print(time.perf_counter() - begin)
 """
 
@@ -40,9 +44,9 @@ def fleet(size: int) -> tuple[Floats, Floats]:
     return rate, rng.pareto(1.5, size) + 1.0
 
 
-def plan(rate: Floats, weight: Floats, budget: float) -> tuple[Root, Floats]:
-    """Ours: the price and the rates."""
-    return kernels.plan(rate, weight, None, budget)
+def plan(rate: Floats, weight: Floats, budget: float) -> Plan:
+    """Ours, as a user calls it: columns checked, the price found, the rates written."""
+    return price.plan(Fleet.of(PoissonFreshness(rate), weight=weight), budget)
 
 
 def scipy_plan(rate: Floats, weight: Floats, budget: float) -> tuple[float, Floats]:
@@ -69,7 +73,7 @@ def against_sorting(table: Table, size: int, rounds: int) -> None:
     budget = 0.3 * size
     plan(rate[:300_000].copy(), weight[:300_000].copy(), 1e5)
     before = peak_memory()
-    root, out = plan(rate, weight, budget)
+    out = plan(rate, weight, budget).sync_rate
     extra = (peak_memory() - before) / out.nbytes
     error = abs(float(out.sum()) / budget - 1)
     del out
@@ -81,21 +85,20 @@ def against_sorting(table: Table, size: int, rounds: int) -> None:
     table.fact(f"{size:.0e}: time over argsort", f"{ratio:.4f}", "0.15")
     table.fact(f"{size:.0e}: extra memory over the output, output included", f"{extra:.3f}", "1.5")
     table.fact(f"{size:.0e}: budget missed by", f"{error:.1e}", "1e-9")
-    table.fact(f"{size:.0e}: exact passes", root.passes)
 
 
 def against_scipy(table: Table, size: int, rounds: int) -> None:
     rate, weight = fleet(size)
     budget = 0.3 * size
-    (_, ours), (_, theirs) = plan(rate, weight, budget), scipy_plan(rate, weight, budget)
-    error = float(np.abs(ours - theirs).sum() / budget)
+    ours, (_, theirs) = plan(rate, weight, budget).sync_rate, scipy_plan(rate, weight, budget)
+    error = float(np.abs(ours - theirs).max() / theirs.max())
     seconds = table.measure(f"{size:.0e} sources", {
         "scipy gammaincinv + brentq": lambda: scipy_plan(rate, weight, budget),
         "price and rates": lambda: plan(rate, weight, budget),
     }, reference="scipy gammaincinv + brentq", rounds=rounds)  # fmt: skip
     ratio = seconds["scipy gammaincinv + brentq"] / seconds["price and rates"]
     table.fact(f"{size:.0e}: times faster than SciPy", f"{ratio:.0f}", "100 or more")
-    table.fact(f"{size:.0e}: rates apart by, summed, over the budget", f"{error:.1e}", "1e-9")
+    table.fact(f"{size:.0e}: rates apart by, over the largest", f"{error:.1e}", "1e-9")
 
 
 def first_call(table: Table, size: int) -> None:

@@ -93,8 +93,8 @@ def _fast_plan(fleet: Fleet, budget: float) -> Plan | None:
     from unstale.core import kernels
 
     weight = np.broadcast_to(np.float64(1.0), len(fleet)) if fleet.weight is None else fleet.weight
-    # A pass over a small fleet costs nothing; over a hundred million one that only polishes is left out.
-    rtol = 1e-12 if len(fleet) <= 1_000_000 else 1e-10
+    # A pass over a small fleet costs nothing; over a hundred million, one that only polishes is left out.
+    rtol = 1e-12 if len(fleet) <= 100_000 else 1e-11
     root, rates = kernels.plan(value.change_rate, weight, fleet.cost, budget, rtol=rtol)
     if not root.converged and root.price > 0:
         if not np.isfinite(root.jump):

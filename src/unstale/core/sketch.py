@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from unstale.core.checks import Floats, number
 from unstale.core.gamma2 import BLOCK, p2_inverse
 from unstale.core.kernels.numpy_pass import BIN_BITS, HIGHEST, LOWEST
-from unstale.core.kernels.passes import COMPILED_FROM, Columns, in_threads, numba_pass
+from unstale.core.kernels.passes import COMPILED_FROM, Columns, in_threads, numba_pass, response
 from unstale.core.kernels.search import search
 from unstale.errors import InputError, require, sentence
 
@@ -52,7 +52,8 @@ def polls_per_change(share: Floats) -> Floats:
     >>> polls_per_change(np.array([0.5, 1.0])).round(6)
     array([0.595824, 0.      ])
     """
-    return 1.0 / p2_inverse(share)
+    fused = response(np.ones(share.size), share.reshape(-1))
+    return 1.0 / p2_inverse(share) if fused is None else fused[0].reshape(share.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -47,10 +47,16 @@ def plan(change_rate: ArrayLike, weight: ArrayLike, cost: ArrayLike | None, budg
     """
     problem = _Problem(change_rate, weight, cost, budget, rtol, start)
     out = output(problem.columns, out)
-    if problem.price > 0.0:
-        total = write_rates(problem.price, problem.columns, out)
+    price, passes = problem.price, problem.passes()
+    while price > 0.0 and passes < 4:
+        total = write_rates(price, problem.columns, out)
+        passes += 1
         if problem.met(total):
-            return Root(problem.price, total, converged=True, jump=0.0, passes=problem.passes() + 1), out
+            return Root(price, total, converged=True, jump=0.0, passes=passes), out
+        # what is left is tiny: the slope known from the last pass with one serves once more
+        if not (problem.elasticity > 0.0 and 0.0 < total < math.inf):
+            break
+        price = times(price, math.log(total / problem.budget) / problem.elasticity)
     root = problem.solve()
     if root.price == 0.0:
         out[:] = 0.0
@@ -69,8 +75,11 @@ class _Problem:
         self.columns = columns = Columns.of(change_rate, weight, cost)
         self.total = cache(lambda price: spent_by_log(price, columns))
         self.price = _start(columns, self.budget) if start is None else number("start", start, above=0)
+        self.elasticity = 0.0  # of spending in the price, where a pass has shown it
         if columns.change_rate.size > SKETCH_FROM and self.price > 0.0:
             here = self.total(self.price)
+            if 0.0 < here[0] < math.inf:
+                self.elasticity = -here[1] / here[0]
             if not self.met(here[0]):
                 self.price = _polished(self.price, columns, here, self.budget)
 
