@@ -120,8 +120,9 @@ def _counted(table: pa.Table, names: set[str]) -> Floats:
     """Change rates from counts: `changes` seen within `observed` time, at `polls` polls if that column is there.
 
     Counts of all changes give (changes + ½)/observed. Polls only see whether something changed, so several changes
-    hide behind one: then the estimate is −log((polls − changes + ½)/(polls + ½))·polls/observed, whose bias
-    is small even when nearly every poll finds a change (Cho & Garcia-Molina 2003, eq. 9).
+    hide behind one: then the estimate is −log(1 − share)·polls/observed with share = (changes + ½)/(polls + 1), the
+    bias-reduced estimate of Cho & Garcia-Molina (2003), with a half added on both sides, so that neither a source
+    that never changed nor one that always did is put beyond all polls.
     """
     changes = _numbers(table, "changes", None, least=0.0)
     observed = _numbers(table, "observed", None, above=0.0, parse=parse_duration)
@@ -129,7 +130,7 @@ def _counted(table: pa.Table, names: set[str]) -> Floats:
         return (changes + 0.5) / observed
     polls = _numbers(table, "polls", None, above=0.0)
     _refuse(table, "changes", changes, changes <= polls, "must be at most polls")
-    return -np.log((polls - changes + 0.5) / (polls + 0.5)) * polls / observed
+    return -np.log((polls - changes + 0.5) / (polls + 1.0)) * polls / observed
 
 
 def _optional(

@@ -60,7 +60,7 @@ def test_freshness_and_age_are_those_of_the_process_not_of_poisson() -> None:
 def test_counts_stand_for_rates() -> None:
     counted = {"id": ["a", "b"], "changes": [9, 0], "observed": ["30d", "30d"], "polls": [10, 30]}
     rates = unstale.plan(counted, budget=1).sources.change_rate
-    assert rates == pytest.approx([-np.log(1.5 / 10.5) / 3, -np.log(30.5 / 30.5)])
+    assert rates == pytest.approx([-np.log(1.5 / 11) / 3, -np.log(30.5 / 31)])
     seen = unstale.plan({"id": ["a"], "changes": [9], "observed": [30]}, budget=1)
     assert seen.sources.change_rate == pytest.approx([9.5 / 30])
 
