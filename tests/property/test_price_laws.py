@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from unstale.core import price as pricing
 from unstale.core.baselines import BASELINES
 from unstale.core.fleet import Fleet
+from unstale.core.market import Market
 from unstale.core.penalties import Constant as Indicator
 from unstale.core.plan import Plan
 from unstale.core.price import least_budget, needed, plan
@@ -63,7 +64,7 @@ def test_optimality_conditions_hold(c: dict[str, np.ndarray], objective: tuple[s
 @given(columns(), budgets)
 def test_fused_passes_and_general_solver_agree(c: dict[str, np.ndarray], budget: float) -> None:
     fleet = Fleet.of(PoissonFreshness(c["rate"]), weight=c["weight"], cost=c["cost"])
-    fast, general = plan(fleet, budget), pricing._meet(pricing._Market(fleet), budget)
+    fast, general = plan(fleet, budget), pricing._meet(Market(fleet), budget)
     assert_optimal(fast)
     assert_optimal(general)
     assert fast.price == pytest.approx(general.price, rel=1e-8)

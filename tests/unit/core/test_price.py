@@ -12,7 +12,7 @@ from unstale.core.penalties import Constant as Indicator
 from unstale.core.penalties import Saturating
 from unstale.core.plan import Plan
 from unstale.core.price import least_budget, needed, plan
-from unstale.core.processes import Constant
+from unstale.core.processes import Constant, Poisson
 from unstale.core.values import PoissonAge, PoissonFreshness, ProcessValue
 from unstale.errors import InfeasibleError, InputError
 
@@ -151,12 +151,14 @@ def test_least_budget_refuses_what_bounds_forbid() -> None:
     fleet = Fleet.of(PoissonFreshness([1.0]), shortest=1.0)
     with pytest.raises(InputError, match=r"target staleness 0\.1 cannot be reached"):
         least_budget(fleet, 0.1)
+    for target in (1e-12, 1e-3, 0.999):
+        assert least_budget(Fleet.of(PoissonFreshness([1.0, 30.0])), target).fleet_staleness == pytest.approx(target)
     assert least_budget(Fleet.of(PoissonAge([1.0, 3.0])), 0.2).fleet_staleness == pytest.approx(0.2)
 
 
 def test_bounded_penalty_starves_where_the_theory_says() -> None:
     """φ(∞) = w(∞)·E[A] + ∫(w(∞) − w) = 1/rate + scale for w = 1 − e^(−x/scale)."""
-    value = ProcessValue(__import__("unstale").processes.Poisson(1.0), [1.0, 2.0], Saturating(3.0))
+    value = ProcessValue(Poisson(1.0), [1.0, 2.0], Saturating(3.0))
     assert value.limit() == pytest.approx([4.0, 3.5], rel=1e-9)
     assert plan(Fleet.of(value), 1e-4).abandoned.tolist() == [False, True]
 
