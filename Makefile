@@ -5,7 +5,7 @@ DEV := .venv-dev
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint bench docs lock clean
+.PHONY: help demo test check soak lint bench docs lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -30,6 +30,9 @@ test: $(DEV)/.ready lint  ## everything: lint, types, rooms, docs, all tests
 
 check: $(DEV)/.ready lint  ## lint, types, rooms and the fast tests, in under a minute
 	$(DEV)/bin/python -m pytest -n 2 -q -m "not slow"
+
+soak: $(DEV)/.ready  ## property tests on fresh random cases, for as long as they take
+	$(DEV)/bin/python -m pytest -n 2 --hypothesis-profile soak tests/property tests/contracts
 
 lint: $(DEV)/.ready
 	$(DEV)/bin/ruff check

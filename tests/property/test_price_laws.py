@@ -162,7 +162,9 @@ def test_target_is_the_inverse_of_budget(c: dict[str, np.ndarray], objective: tu
     assume(made.price > 0 and 1e-9 < level < (0.999 if objective[0] == "freshness" else 1e9))
     back = least_budget(fleet, level)
     assert back.fleet_staleness == pytest.approx(level, rel=1e-9)
-    assert back.spent <= budget * (1 + 1e-6)
+    # Where a poll removes next to nothing of the staleness, its last digits are many polls.
+    blur = 1e-11 * level * float(np.sum(c["weight"])) / made.price
+    assert back.spent <= budget * (1 + 1e-9) + blur
 
 
 @st.composite
