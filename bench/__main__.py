@@ -10,4 +10,4 @@ HERE = Path(__file__).parent
 
 for script in sorted(HERE.glob("bench_*.py")):
     print(f"\n== {script.stem}", flush=True)
-    subprocess.run([sys.executable, str(script), *sys.argv[1:]], check=True)
+    subprocess.run([sys.executable, str(script)], check=True)
