@@ -1,0 +1,107 @@
+"""The event loop driven by the keeper, and the same world written in SimPy with the same keeper, in one run."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+import simpy
+
+from harness import Table
+from unstale.core.fleet import Fleet
+from unstale.core.orders import phases
+from unstale.core.price import plan
+from unstale.core.processes import Poisson
+from unstale.core.values import PoissonFreshness
+from unstale.keeper import Answer, Outcome, Record, Source, admit, decide
+from unstale.sim.loop import run
+from unstale.sim.measure import Measured
+from unstale.sim.policies import KeeperPolicy
+from unstale.sim.world import World
+
+SOURCES, HORIZON = 1000, 100.0
+
+
+class Restless(KeeperPolicy):
+    """A price that moves before every poll, so that no interval can be used twice."""
+
+    def next(self, source: int, outcome: Outcome, now: float, rng: np.random.Generator) -> float:
+        self.price *= 1.0 + 1e-9
+        return super().next(source, outcome, now, rng)
+
+
+def in_simpy(rates: np.ndarray[Any, Any], price: float) -> float:
+    """The fleet's freshness: a process for the changes and one for the polls of each source."""
+    env = simpy.Environment()
+    fresh_since: list[float | None] = [0.0] * len(rates)
+    fresh = [0.0] * len(rates)
+    streams = [np.random.default_rng([1, i]) for i in range(len(rates))]
+
+    def changing(i: int) -> Generator[Any, Any, None]:
+        rng, mean = streams[i], 1.0 / rates[i]
+        while True:
+            yield env.timeout(rng.exponential(mean))
+            since = fresh_since[i]
+            if since is not None:
+                fresh[i] += env.now - since
+                fresh_since[i] = None
+
+    def polling(i: int, record: Record) -> Generator[Any, Any, None]:
+        rng = streams[i]
+        while record.due < np.inf:
+            yield env.timeout(record.due - env.now)
+            now = env.now
+            changed = fresh_since[i] is None
+            if changed:
+                fresh_since[i] = now
+            outcome = Outcome(Answer.CHANGED if changed else Answer.UNCHANGED, now)
+            record = decide(record, outcome, price, now, rng)
+
+    new = [Record(Source(i, float(r))) for i, r in enumerate(rates)]
+    for i, phase in enumerate(phases([r.interval_at(price) for r in new]).tolist()):
+        env.process(changing(i))
+        env.process(polling(i, admit(new[i], price, 0.0, phase)))
+    env.run(HORIZON)
+    left = sum(HORIZON - since for since in fresh_since if since is not None)
+    return (sum(fresh) + left) / (HORIZON * len(rates))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    rates = np.random.default_rng(1).lognormal(0, 1, SOURCES)
+    price = plan(Fleet.of(PoissonFreshness(rates)), 3.0 * SOURCES).price
+    world = World([Poisson(r) for r in rates])
+    runs: list[Measured] = []
+    simulated: list[float] = []
+
+    def ours(policy: type[KeeperPolicy] = KeeperPolicy) -> None:
+        runs.append(run(world, policy(price, rates), HORIZON, seed=1))
+        runs[-1].freshness  # noqa: B018  the measure is made when it is asked for
+
+    table = Table("loop", f"{SOURCES:,} sources polled by the keeper for {HORIZON:g} time units")
+    seconds = table.measure(
+        "one run with its freshness",
+        {
+            "SimPy": lambda: simulated.append(in_simpy(rates, price)),
+            "event loop": ours,
+            "event loop, price always moving": lambda: ours(Restless),
+        },
+        reference="SimPy",
+        rounds=options.rounds,
+    )
+    polls, mine = len(runs[0].log.source), runs[0].freshness.fleet
+    table.fact("polls per second, event loop", f"{polls / seconds['event loop']:,.0f}", "100,000 or more")
+    moving = polls / seconds["event loop, price always moving"]
+    table.fact("polls per second, price always moving", f"{moving:,.0f}", "-")
+    table.fact("times faster than SimPy", f"{seconds['SimPy'] / seconds['event loop']:.1f}", "-")
+    table.fact("freshness, ours", f"{mine.value:.5f} ± {mine.error:.5f}", "-")
+    table.fact("freshness, SimPy", f"{simulated[0]:.5f}", "within 5 of our errors")
+    table.write()
+
+
+if __name__ == "__main__":
+    main()
