@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from unstale.planning.planner import FleetPlan
 
 
-@cache
 def console() -> Console:
     """Where answers go: standard output."""
     return Console()
