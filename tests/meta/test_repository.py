@@ -45,7 +45,7 @@ def test_the_files_are_found() -> None:
         "Makefile",
         "pyproject.toml",
         "src/unstale/__init__.py",
-        "tests/golden/golden.json",
+        "src/unstale/report/papers/values.json",
     } <= names
 
 

@@ -1,7 +1,7 @@
 """The papers' numbers, recomputed independently, as tests by their id.
 
-`golden.json` holds, for each number of the papers, the inputs, what the paper prints, the right value and its
-tolerance. A test claims entries with `@golden(...)`; a meta test fails when an entry is claimed by nobody.
+The report's `values.json` holds, for each number of the papers, the inputs, what the paper prints, the right value
+and its tolerance. A test claims entries with `@golden(...)`; a meta test fails when an entry is claimed by nobody.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 import pytest
-
-FOLDER = Path(__file__).parent.parent / "golden"
 
 
 @dataclass(frozen=True)
@@ -29,6 +27,7 @@ class Entry:
     value: Any
     tolerance: Any
     verdict: str
+    reason: str
 
     def check(self, got: Any) -> None:
         """Assert that `got` has the structure of `value` and each number is within tolerance."""
@@ -36,7 +35,8 @@ class Entry:
 
 
 def _load() -> dict[str, Entry]:
-    return {e["id"]: Entry(**e) for e in json.loads((FOLDER / "golden.json").read_text("utf-8"))}
+    text = (files("unstale.report.papers") / "values.json").read_text("utf-8")
+    return {e["id"]: Entry(**e) for e in json.loads(text)}
 
 
 ENTRIES = _load()

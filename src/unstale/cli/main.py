@@ -16,6 +16,8 @@ COMMANDS = {
     "sync-rate": ("unstale.cli.one_copy", "How often to poll for this freshness?"),
     "plan": ("unstale.cli.plan", "Divide a budget of polls over a fleet of sources."),
     "demo": ("unstale.cli.plan", "The optimal plan of a bundled sample fleet."),
+    "simulate": ("unstale.cli.simulate", "What would a plan have achieved? Simulate it."),
+    "papers": ("unstale.cli.papers", "Every table and figure of the papers, computed again."),
 }
 
 

@@ -1,0 +1,98 @@
+"""Everything the report says, as data: each item computed, simulated and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from unstale.report.papers.contents import CHAPTERS, Chapter
+from unstale.report.papers.item import Computation, Erratum, Item, Part, Simulate, Simulation, errata, items, parts
+from unstale.report.papers.items_000 import CHO
+from unstale.report.papers.items_002 import AZAR
+from unstale.report.papers.items_003 import LI
+from unstale.report.papers.items_004 import HOPS
+from unstale.report.papers.items_general import GENERAL
+
+_CATALOGS = (CHO, AZAR, LI, HOPS, GENERAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An item and what came out; no parts if the library cannot compute it yet."""
+
+    item: Item
+    parts: tuple[Part, ...]
+    erratum: Erratum | None
+
+    @property
+    def pending(self) -> bool:
+        """Whether the library has no model for it yet."""
+        return not self.parts
+
+    @property
+    def holds(self) -> bool:
+        """Whether every value is within its tolerance; nothing is said of what is pending."""
+        return all(part.holds for part in self.parts)
+
+    @property
+    def reason(self) -> str:
+        """Why the verdict is not simply that the paper is right."""
+        return self.item.reason or (self.erratum.why if self.erratum else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All rows of the chosen papers by id, and their errata."""
+
+    rows: dict[str, Row]
+    errata: tuple[Erratum, ...]
+    chapters: tuple[Chapter, ...]
+    simulated: bool
+
+    @property
+    def computed(self) -> list[Row]:
+        """Rows with a value."""
+        return [row for row in self.rows.values() if not row.pending]
+
+    @property
+    def pending(self) -> list[Row]:
+        """Rows whose models do not exist yet."""
+        return [row for row in self.rows.values() if row.pending]
+
+    @property
+    def failed(self) -> list[Row]:
+        """Rows with a value outside its tolerance, or a simulation more than 5 standard errors away."""
+        return [row for row in self.computed if not row.holds]
+
+
+def computations() -> dict[str, Computation]:
+    """All computations by id of item."""
+    return {id_: function for catalog in _CATALOGS for id_, function in catalog.computations.items()}
+
+
+def simulations() -> dict[str, Simulation]:
+    """All simulations by id of item."""
+    return {id_: function for catalog in _CATALOGS for id_, function in catalog.simulations.items()}
+
+
+def build(only: str | None = None, simulate: Simulate | None = None,
+          progress: Callable[[str], None] = lambda id_: None) -> Findings:  # fmt: skip
+    """Compute every item of all papers, or of one; with `simulate`, simulate what can be."""
+    compute, sample = computations(), simulations()
+    wrong = {id_: erratum for erratum in errata() for id_ in erratum.ids}
+    rows = {}
+    for id_, item in items().items():
+        if only is not None and only not in item.papers:
+            continue
+        progress(id_)
+        found: tuple[Part, ...] = ()
+        if id_ in compute:
+            seen = sample[id_](item, simulate) if simulate is not None and id_ in sample else None
+            found = tuple(parts(item, compute[id_](item), seen))
+        rows[id_] = Row(item, found, wrong.get(id_))
+    return Findings(
+        rows,
+        tuple(erratum for erratum in errata() if rows.keys() & erratum.ids),
+        tuple(chapter for chapter in CHAPTERS if only is None or only in chapter.papers),
+        simulate is not None,
+    )

@@ -1,0 +1,421 @@
+"""003 (Li, Cline, Loguinov): staleness under any change and poll process, and what it says of Wikipedia."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import spence
+
+from unstale.core.fleet import Fleet
+from unstale.core.inverse import sync_rate_for
+from unstale.core.lags import trails
+from unstale.core.penalties import Constant as Indicator
+from unstale.core.penalties import Decay, Linear, Penalty, Reciprocal
+from unstale.core.price import plan
+from unstale.core.processes import Constant, Empirical, Pareto, Poisson, Process
+from unstale.core.quadrature import integrate
+from unstale.core.staleness import age, consistency, lag_cdf, missed_changes, staleness, update_staleness
+from unstale.core.values import UpdateValue, value_of
+from unstale.report.papers.item import Catalog, Estimate, Item, Simulate
+from unstale.report.papers.items_004 import case
+
+LI = Catalog()
+STALE = Indicator()
+
+
+def _rates(item: Item) -> tuple[float, float]:
+    return item.inputs["mu"], item.inputs["lambda"]
+
+
+def _stale(found: Estimate) -> Estimate:
+    return Estimate(1.0 - found.value, found.error)
+
+
+@LI.computes("L3.36.selfcheck.const")
+def _poisson_and_even(item: Item) -> Any:
+    return staleness(*_rates(item), STALE)
+
+
+@LI.computes("L3.36.selfcheck.exp")
+def _poisson_and_poisson(item: Item) -> Any:
+    rate, sync = _rates(item)
+    return staleness(rate, Poisson(sync), STALE)
+
+
+@LI.simulates("L3.36.selfcheck.const", "L3.36.selfcheck.exp", "L3.47", "L3.48")
+def _simulated_poisson(item: Item, simulate: Simulate) -> Any:
+    rate, sync = _rates(item)
+    polls: Process = Constant(1 / sync) if item.id in ("L3.36.selfcheck.const", "L3.47") else Poisson(sync)
+    got = simulate(Poisson(rate), polls, seed=item.number)
+    return _stale(got["freshness"]) if "36" in item.id else got["age"]
+
+
+@LI.computes("L3.36.a.*", "L3.36.b.lam*")
+def _two_examples(item: Item) -> Any:
+    return staleness(*case(item.id.split(".")[2], *_rates(item)), STALE)
+
+
+@LI.simulates("L3.36.a.*", "L3.36.b.lam*")
+def _simulated_two_examples(item: Item, simulate: Simulate) -> Any:
+    return _stale(simulate(*case(item.id.split(".")[2], *_rates(item)), seed=item.number)["freshness"])
+
+
+@LI.computes("L3.36.bw")
+def _four_times(item: Item) -> Any:
+    a = sync_rate_for(Pareto.from_rate(3.0, 2.0), freshness=0.5)
+    return round(sync_rate_for(Constant(0.5), freshness=0.5, polls=Pareto.from_rate(3.0, 1.0)) / a, 9)
+
+
+@LI.computes("L3.41.a", "L3.41.b")
+def _consistency(item: Item) -> Any:
+    return consistency(item.inputs["tau"], *case(item.id[-1], *_rates(item)))
+
+
+@LI.simulates("L3.41.a", "L3.41.b")
+def _simulated_consistency(item: Item, simulate: Simulate) -> Any:
+    return simulate(*case(item.id[-1], *_rates(item)), seed=item.number, tau=item.inputs["tau"])["consistency"]
+
+
+@LI.computes("L3.38")
+def _lag_law(item: Item) -> Any:
+    return lag_cdf(item.inputs["x"], *case(item.inputs["case"], *_rates(item)))
+
+
+@LI.computes("L3.40")
+def _no_further_factor(item: Item) -> Any:
+    """With another factor 1/T the law could not end at 1 in every unit of time."""
+    laws = [
+        lag_cdf([0.1 * unit, 0.5 * unit], Pareto.from_rate(3.0, 2.0 / unit), Constant(unit / 2)) for unit in (1, 24)
+    ]
+    return bool(np.allclose(np.array(laws), [[0.3142857142857143, 1.0]] * 2, rtol=1e-12))
+
+
+@LI.computes("L3.42x.a", "L3.42x.b")
+def _age(item: Item) -> Any:
+    return age(*case(item.id[-1], *_rates(item)))
+
+
+@LI.simulates("L3.42x.a", "L3.42x.b")
+def _simulated_age(item: Item, simulate: Simulate) -> Any:
+    return simulate(*case(item.id[-1], *_rates(item)), seed=item.number)["age"]
+
+
+@LI.computes("L3.47")
+def _age_even(item: Item) -> Any:
+    return age(*_rates(item))
+
+
+@LI.computes("L3.48")
+def _age_poisson(item: Item) -> Any:
+    rate, sync = _rates(item)
+    return age(rate, Poisson(sync))
+
+
+@LI.computes("L3.49")
+def _three_forms(item: Item) -> Any:
+    """λ·E[w₂(D − A_U)], by quadrature of what the formula says."""
+    changes, polls = case(item.inputs["case"], *_rates(item))
+    interval = polls.mean
+    collected, _ = integrate(
+        lambda y: polls.rate * np.asarray(changes.age_density(y)) * np.asarray(Linear().w2(interval - y)),
+        [0.0, interval],
+    )
+    return collected
+
+
+def _summed_case(item: Item) -> tuple[Process, Penalty]:
+    _, sync = _rates(item)
+    polls: Process = Constant(1 / sync) if item.id.endswith("const") else Poisson(sync)
+    return polls, Linear() if ".x." in item.id else STALE
+
+
+@LI.computes("L3.50.1.*", "L3.50.x.*")
+def _summed_penalty(item: Item) -> Any:
+    polls, penalty = _summed_case(item)
+    return update_staleness(Pareto.from_rate(3.0, item.inputs["mu"]), polls, penalty)
+
+
+@LI.simulates("L3.50.1.*", "L3.50.x.*")
+def _simulated_summed_penalty(item: Item, simulate: Simulate) -> Any:
+    polls, penalty = _summed_case(item)
+    return simulate(Poisson(item.inputs["mu"]), polls, seed=item.number, penalty=penalty)["update_staleness"]
+
+
+@LI.computes("L3.50.factors")
+def _factors(item: Item) -> Any:
+    return [round(float(update_staleness(2.0, Poisson(3.0), w) / update_staleness(2.0, 3.0, w)), 12)
+            for w in (STALE, Linear())]  # fmt: skip
+
+
+@LI.computes("L3.VI-D.bw")
+def _polls_for_the_same(item: Item) -> Any:
+    found = []
+    penalties: tuple[Penalty, ...] = (STALE, Linear())
+    for penalty in penalties:
+        goal = update_staleness(1.0, 1.0, penalty)
+
+        def excess(sync: float, penalty: Penalty = penalty, goal: Any = goal) -> float:
+            return float(update_staleness(1.0, Poisson(sync), penalty) - goal)
+
+        found.append(brentq(excess, 1.0, 9.0, xtol=1e-15))
+    return found
+
+
+def _matrix(item: Item) -> tuple[dict[str, Process], list[Process]]:
+    rate, sync = _rates(item)
+    changes = {"U=exp": Poisson(rate), "U=Pareto3": Pareto.from_rate(3.0, rate), "U=const": Constant(1 / rate)}
+    return changes, [Constant(1 / sync), Poisson(sync), Pareto.from_rate(3.0, sync)]
+
+
+@LI.computes("L3.Thm8-10.matrix")
+def _staleness_matrix(item: Item) -> Any:
+    changes, polls = _matrix(item)
+    return {name: [staleness(u, d, STALE) for d in polls] for name, u in changes.items()}
+
+
+@LI.simulates("L3.Thm8-10.matrix")
+def _simulated_matrix(item: Item, simulate: Simulate) -> Any:
+    changes, polls = _matrix(item)
+    # Even polls of even changes at the same rate keep their phase, so no single run shows the mean over phases.
+    return {name: [None if isinstance(u, Constant) and isinstance(d, Constant)
+                   else _stale(simulate(u, d, seed=item.number + 3 * i + k)["freshness"])
+                   for k, d in enumerate(polls)] for i, (name, u) in enumerate(changes.items())}  # fmt: skip
+
+
+@LI.computes("L3.54")
+def _missed(item: Item) -> Any:
+    return missed_changes(*_rates(item))
+
+
+@LI.simulates("L3.54")
+def _simulated_missed(item: Item, simulate: Simulate) -> Any:
+    rate, sync = _rates(item)
+    return simulate(Poisson(rate), Constant(1 / sync), seed=item.number)["missed"]
+
+
+@LI.computes("L3.55")
+def _missed_pareto(item: Item) -> Any:
+    rate, sync = _rates(item)
+    pareto = missed_changes(rate, Pareto.from_rate(item.inputs["alpha"], sync))
+    return [pareto, pareto / missed_changes(rate, sync), pareto / missed_changes(rate, Poisson(sync))]
+
+
+@LI.simulates("L3.55")
+def _simulated_missed_pareto(item: Item, simulate: Simulate) -> Any:
+    rate, sync = _rates(item)
+    polls = Pareto.from_rate(item.inputs["alpha"], sync)
+    return [simulate(Poisson(rate), polls, seed=item.number)["missed"], None, None]
+
+
+@LI.computes("L3.text")
+def _summed_not_source(item: Item) -> Any:
+    """The source penalty of w = 1 never exceeds 1 and so cannot add up missed changes."""
+    missed = missed_changes(50.0, 1.0)
+    same = math.isclose(update_staleness(50.0, 1.0, STALE), missed, rel_tol=1e-15)
+    return bool(same and staleness(50.0, 1.0, STALE) < 1 < missed)
+
+
+@LI.computes("L3.56-57.*")
+def _fading(item: Item) -> Any:
+    rate, sync = _rates(item)
+    even, pareto = (update_staleness(rate, polls, Reciprocal())
+                    for polls in (Constant(1 / sync), Pareto.from_rate(3.0, sync)))  # fmt: skip
+    return [even, pareto, 1 - even / pareto]
+
+
+@LI.simulates("L3.56-57.*")
+def _simulated_fading(item: Item, simulate: Simulate) -> Any:
+    runs = [simulate(*case(name, *_rates(item)), seed=item.number, penalty=Reciprocal()) for name in "ab"]
+    return [*(run["update_staleness"] for run in runs), None]
+
+
+@LI.computes("L3.57.sing")
+def _fading_hole(item: Item) -> Any:
+    rate, sync = _rates(item)
+    return update_staleness(rate, Pareto.from_rate(3.0, sync), Reciprocal())
+
+
+@LI.computes("L3.23")
+def _no_law(item: Item) -> Any:
+    """Gaps that tend to 1 in law while their mean tends to 2: half of all time is in long gaps."""
+    root = np.sqrt(np.arange(1, item.inputs["n"] + 1))
+    long = np.random.default_rng(23).random(len(root)) < 1 / root
+    gaps = np.where(long, root, 1.0)
+    return [float(gaps.mean()), float(gaps[long].sum() / gaps.sum())]
+
+
+@LI.computes("L3.28")
+def _never_settles(item: Item) -> Any:
+    """(1/n)·Σ w₂(X_i) tends in law to 1/2 + 24.5·Y, Y of Dickman's law."""
+    low, jump = float(Linear().w2(1.0)), float(Linear().w2(7.0))
+
+    def quantile(p: float) -> float:
+        return low + jump * float(brentq(lambda y: _dickman(y) - p, 0.0, 3.0))
+
+    return {
+        "mean": low + jump,
+        "sd": jump * math.sqrt(0.5),
+        "P[25<=S<=30]": _dickman((30 - low) / jump) - _dickman((25 - low) / jump),
+        "q05": quantile(0.05),
+        "median": quantile(0.5),
+        "q95": quantile(0.95),
+    }
+
+
+def _dickman(y: float) -> float:
+    """P(Y ≤ y) for y ≤ 3: the density e^(−γ)·ρ(y) has ρ = 1, then 1 − log y, then one more integral."""
+    c = math.exp(-np.euler_gamma)
+    if y <= 1:
+        return c * y
+    if y <= 2:
+        return c * (2 * y - y * math.log(y) - 1)
+
+    def rho(u: Any) -> Any:
+        # ∫₂ᵘ log(t−1)/t dt = log(u)·log(u−1) + Li₂(1−u) + π²/12, and spence(z) = Li₂(1−z)
+        return 1 - np.log(u) + np.log(u) * np.log(u - 1) + spence(u) + np.pi**2 / 12
+
+    return _dickman(2.0) + c * float(integrate(rho, [2.0, y])[0])
+
+
+@LI.simulates("L3.28")
+def _simulated_never_settles(item: Item, simulate: Simulate) -> Any:
+    rng, count, n = np.random.default_rng(item.number), 400, np.arange(1, 2**14 + 1)
+    sums = [np.where(rng.random(n.size) < 1 / n, 24.5 * n, 0.5).mean() for _ in range(count)]
+    return {"mean": Estimate(float(np.mean(sums)), float(np.std(sums)) / count**0.5)}
+
+
+@LI.computes("L3.Thm8")
+def _one_direction(item: Item) -> Any:
+    """Polls 1 do not dominate polls 2, yet are less stale by every measure, for these Poisson changes."""
+    one, two = Empirical([0.2, 0.998 / 0.99], [1, 99]), Empirical([0.5, 1.5])
+    corners = np.array([0.2, 0.5, 0.998 / 0.99, 1.5])
+    # Linear between corners, so the least value is at one of them.
+    dominance = np.asarray(one.age_cdf(corners)) - np.asarray(two.age_cdf(corners))
+    grid = np.linspace(0.0, 1.5, 301)
+    excess = np.asarray(trails(Poisson(1.0), two, grid)) - np.asarray(trails(Poisson(1.0), one, grid))
+    return {
+        "min H2 (must be >=0 for D1>=D2)": float(dominance.min()),
+        "min over x>=0 of P(AD2-AU>x)-P(AD1-AU>x)": float(excess.min()),
+    }
+
+
+@LI.computes("L3.Thm12")
+def _fading_abandons(item: Item) -> Any:
+    fleet = Fleet.of(UpdateValue(item.inputs["mu"], Decay(1.0)), weight=item.inputs["q"])
+    # The slow source joins when the fast one's polls are worth what its first would be: 0.1·∫y·e^(−y) = 0.1.
+    interval = float(fleet.value.interval(np.full(2, 0.1))[0])
+    return {
+        "lambda": plan(fleet, item.inputs["Lambda"]).sync_rate.tolist(),
+        "starved_below_budget": 1 / interval,
+    }
+
+
+@LI.computes("L3.69")
+def _summed_value(item: Item) -> Any:
+    """The value of a poll is change_rate·∫₀^t y·w(y)dy, with slope t·w(t)."""
+    value = UpdateValue([1.0], Reciprocal())
+    for t in (10.0, 1.0, 1 / 7):
+        integral, _ = integrate(lambda y: y * np.asarray(Reciprocal().w(y)), [0.0, t])
+        right = math.isclose(value.value(np.array([t]))[0], integral, rel_tol=1e-11)
+        if not (right and math.isclose(value.slope(np.array([t]))[0], t * Reciprocal().w(t), rel_tol=1e-11)):
+            return False
+    return True
+
+
+@LI.computes("L3.71-72")
+def _square_root_law(item: Item) -> Any:
+    rate, weight = item.inputs["mu"], item.inputs["q"]
+    made = plan(Fleet.of(value_of("missed", rate), weight=weight), item.inputs["Lambda"])
+    return {"lambda": made.sync_rate.tolist(), "penalty": made.fleet_staleness * sum(weight)}
+
+
+@LI.computes("L3.73-75")
+def _equal_and_proportional_weights(item: Item) -> Any:
+    rate, budget, n = np.random.default_rng(5).lognormal(0, 1.5, 1000), 700.0, 1000
+    cases = ((np.full(n, 1 / n), n * np.mean(np.sqrt(rate)) ** 2 / (2 * budget)),
+             (rate / rate.sum(), n * np.mean(rate) / (2 * budget)))  # fmt: skip
+    return all(
+        math.isclose(plan(Fleet.of(value_of("missed", rate), weight=w), budget).fleet_staleness, want, rel_tol=1e-9)
+        for w, want in cases
+    )
+
+
+@LI.computes("L3.Lambda2")
+def _polls_if_uniform(item: Item) -> Any:
+    """Polls for one missed change on average (ω = 1)."""
+    per_day = item.inputs["E[mu]/day"]
+    sync = brentq(lambda f: float(missed_changes(per_day, f)) - 1.0, 1e-3, 1e3, xtol=1e-14)
+    return item.inputs["M"] * sync / 86400
+
+
+@LI.computes("L3.Lambda1")
+def _implied_mean(item: Item) -> Any:
+    implied = 99e3 * 2 * 86400 / item.inputs["M"]
+    return {"implied E[sqrt mu]^2 per day": implied, "ratio L2/L1": 8 / implied}
+
+
+@LI.computes("L3.Gbps")
+def _bits(item: Item) -> Any:
+    bits = 8 * 25_000 / item.inputs["omega"]
+    return [99e3 * bits / 1e9, 4.6e6 * bits / 1e9]
+
+
+@LI.computes("L3.wiki.inconsistent")
+def _largest_possible_mean(item: Item) -> Any:
+    """Each class at its upper end: half at 8 a year, 40 % at 1 a week, 8 % at 1 a day, 2 % at the top."""
+    share = np.array([0.5, 0.4, 0.08, 0.02])
+    most = np.array([8 / 365.25, 1 / 7, 1.0, item.inputs["max mu/day"]])
+    return {
+        "max possible E[mu]/day": float(share @ most),
+        "max possible E[sqrt mu]^2": float(share @ np.sqrt(most)) ** 2,
+    }
+
+
+@LI.computes("L3.GWB.mean")
+def _mean_of_the_fit(item: Item) -> Any:
+    return {
+        "10y/44296 h": 10 * 365.25 * 24 / 44296,
+        "Pareto(1.4,.93) mean h": Pareto(1.4, 0.93).mean,
+        "Pareto(1.5,.93) mean h": Pareto(1.5, 0.93).mean,
+    }
+
+
+@LI.computes("L3.GWB.pareto")
+def _polls_for_the_fit(item: Item) -> Any:
+    fits = {alpha: Pareto(alpha, item.inputs["beta_h"]) for alpha in (1.4, 1.5)}
+    level = 1 - item.inputs["p"]
+    return {f"alpha={a}": 24 * sync_rate_for(u, freshness=level) for a, u in fits.items()} | {
+        f"staleness at 8/day, alpha={a}": staleness(u, 8 / 24, STALE) for a, u in fits.items()
+    }
+
+
+@LI.computes("L3.GWB.poisson")
+def _polls_if_poisson(item: Item) -> Any:
+    level, mean = 1 - item.inputs["p"], item.inputs["mean_h"]
+    return {
+        "mu=1/1.86h": 24 * sync_rate_for(1 / mean, freshness=level),
+        "mu=1.86 per HOUR": 24 * sync_rate_for(mean, freshness=level),
+    }
+
+
+@LI.computes("L3.Hurst")
+def _hurst(item: Item) -> Any:
+    return 1 - item.inputs["gamma"] / 2
+
+
+@LI.computes("L3.equidist")
+def _incommensurable(item: Item) -> Any:
+    return staleness(Constant(item.inputs["U"]), Constant(math.pi), STALE)
+
+
+@LI.computes("L3.Thm11")
+def _no_lattice(item: Item) -> Any:
+    return staleness(Constant(1.0), Empirical([1.0, math.pi]), STALE)
+
+
+@LI.simulates("L3.Thm11")
+def _simulated_no_lattice(item: Item, simulate: Simulate) -> Any:
+    return _stale(simulate(Constant(1.0), Empirical([1.0, math.pi]), seed=item.number)["freshness"])
