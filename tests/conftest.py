@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "derandomize": True}
@@ -9,3 +12,13 @@ settings.register_profile("quick", max_examples=15, **_common)
 settings.register_profile("full", max_examples=150, **_common)
 settings.register_profile("soak", max_examples=1500, **(_common | {"derandomize": False}))
 settings.load_profile("quick")
+
+#: whole rooms of tests that take their time: statistics need samples, and a report needs all its figures
+SLOW_ROOMS = {"simulation", "e2e"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(here).parts[0] in SLOW_ROOMS:
+            item.add_marker(pytest.mark.slow)

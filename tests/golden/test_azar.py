@@ -290,6 +290,7 @@ def carousel_worth(f: Array, rate: Array, weight: Array, budget: float) -> float
     return float(weight[seen] @ (sums[seen] / total[seen]))
 
 
+@pytest.mark.slow
 @golden("A.Fig1.zipf.R1", "A.Fig1.zipf.R5", "A.Fig1.zipf.R10",
         "A.Fig1.uniform.R1", "A.Fig1.uniform.R5", "A.Fig1.uniform.R10")  # fmt: skip
 def test_figure_1(entry: Entry) -> None:

@@ -47,6 +47,7 @@ def test_counts_stay_within_the_bound(share: list[float]) -> None:
     assert discrepancy(carousel(share, 1000), p) <= 1 - 1 / (2 * len(p) - 2) + 1e-11
 
 
+@pytest.mark.slow
 def test_counts_stay_within_the_bound_after_many_slots() -> None:
     share = np.random.default_rng(5).lognormal(0, 2, 300)
     slots = 1_200_000

@@ -62,6 +62,7 @@ def test_ageing_class_orders_against_poisson_also_by_the_numbers(p):
         assert result.most < 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", FLEET, ids=repr)
 def test_order_is_antisymmetric_and_agrees_with_variances(first):
     flipped = {"first": "second", "second": "first", "equal": "equal", "neither": "neither"}

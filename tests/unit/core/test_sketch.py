@@ -148,6 +148,7 @@ SQUEEZED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SQUEEZED)
 def test_squeezed_fleets_are_priced_to_a_thousandth_at_every_budget(kind: str) -> None:
     """All mass within 1/128 of an octave, and budgets that abandon nearly all, half or none of it."""

@@ -146,6 +146,7 @@ def reference(changes: Process, polls: Process, penalty: Penalty) -> float:
     return float(np.sum(weight * changes.age_density(y) * inner))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
 def test_every_pair_against_the_definition(penalty: Penalty) -> None:
     pairs = [(CHANGES[i], POLLS[(i + k) % 6]) for i in range(6) for k in (0, 3)]
