@@ -19,6 +19,9 @@ from unstale.report.papers.html import VERDICTS, write
 from unstale.report.papers.item import NOT_REPEATED, Estimate, Part, errata, items, matching, parts
 from unstale.report.papers.tables import TABLES, Cell, rounds_to
 
+# every number of five papers is computed, in each process that runs any of these
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def findings() -> build.Findings:
