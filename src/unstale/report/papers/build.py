@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from unstale.report.papers.contents import CHAPTERS, Chapter
 from unstale.report.papers.item import Computation, Erratum, Item, Part, Simulate, Simulation, errata, items, parts
 from unstale.report.papers.items_000 import CHO
+from unstale.report.papers.items_000_budget import BUDGET
 from unstale.report.papers.items_002 import AZAR
 from unstale.report.papers.items_003 import LI
+from unstale.report.papers.items_003_fleets import WIKI
 from unstale.report.papers.items_004 import HOPS
 from unstale.report.papers.items_general import GENERAL
 
-_CATALOGS = (CHO, AZAR, LI, HOPS, GENERAL)
+_CATALOGS = (CHO, BUDGET, AZAR, LI, WIKI, HOPS, GENERAL)
 
 
 @dataclass(frozen=True, slots=True)

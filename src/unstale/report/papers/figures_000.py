@@ -13,7 +13,8 @@ from unstale.core.two_sources import split_freshness
 from unstale.core.values import PoissonAge
 from unstale.report.papers.figure import BLUE, GREEN, ORANGE, RED, Drawing, canvas
 from unstale.report.papers.item import Simulate
-from unstale.report.papers.items_000 import figure_7, optimal, top
+from unstale.report.papers.items_000 import figure_7
+from unstale.report.papers.items_000_budget import optimal, top
 
 _ORDERS: tuple[tuple[Order, str, str], ...] = (
     ("fixed", "fixed order", BLUE),
