@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -186,12 +186,34 @@ def _sums(kernel: str, priced: Priced, weight: Floats, cost: Floats) -> tuple[An
 
 
 def in_threads(work: Callable[[int], T], count: int, size: int) -> list[T]:
-    """work(0), …, work(count − 1), in order, by threads if the fleet's size is worth them."""
+    """work(0), …, work(count − 1), in order, by threads if the fleet's size is worth them.
+
+    The calling thread takes its share, and the others end with the call: a pool would have to be kept between
+    calls to be as quick, and a kept pool does not survive a fork.
+    """
     compiled = numba_pass() if size >= COMPILED_FROM else None
     if compiled is None or compiled.THREADS == 1:
         return [work(i) for i in range(count)]
-    with ThreadPoolExecutor(compiled.THREADS) as pool:
-        return list(pool.map(work, range(count)))
+    done: dict[int, T] = {}
+    errors: list[BaseException] = []
+    todo = iter(range(count))
+
+    def share() -> None:
+        try:
+            for i in todo:
+                done[i] = work(i)
+        except BaseException as error:
+            errors.append(error)
+
+    helpers = [Thread(target=share) for _ in range(min(compiled.THREADS, count) - 1)]
+    for helper in helpers:
+        helper.start()
+    share()
+    for helper in helpers:
+        helper.join()
+    if errors:
+        raise errors[0]
+    return [done[i] for i in range(count)]
 
 
 def response(change_rate: Floats, value: Floats) -> tuple[Floats, Floats] | None:
