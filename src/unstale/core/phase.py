@@ -87,7 +87,8 @@ def jitter_cost(spread: float = SPREAD, degree: float = 0.0) -> float:
     Proof: the density of the changes' age falls, so the harm in an interval D is a mixture over c of
     Dⁿ − ((D−c)⁺)ⁿ, n = degree + 2; and E[((1 + t·u)⁺)ⁿ] grows with t, so that the subtracted term, where
     t = spread/(1 − c) in units of the mean interval, gains at least the factor of the first.
-    Any bounded penalty: staleness grows by spread/4·limit at most, reached by a Deadline at the interval.
+    For any bounded penalty that does not decrease, staleness grows by spread/4·limit at most; a Deadline at the
+    interval reaches it.
 
     >>> round(jitter_cost(0.05), 6), round(jitter_cost(0.05, degree=1.0), 6)
     (1.000833, 1.0025)

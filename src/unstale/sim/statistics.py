@@ -40,6 +40,8 @@ class Estimate:
             return plain(np.where(same, 0.0, difference / error))
 
     def __str__(self) -> str:
+        if np.ndim(self.value):
+            return repr(self)
         return f"{self.value:.4g} ± {self.error:.1g}"
 
 

@@ -72,3 +72,8 @@ def test_refusals() -> None:
         batch_means(np.zeros((3, 0)))
     with pytest.raises(InputError, match=r"lengths\[1\] -1.0 must be"):
         batch_means([1.0, 2.0], [1.0, -1.0])
+
+
+def test_estimates_of_many_can_be_printed() -> None:
+    assert str(Estimate(0.632, 0.0007)) == "0.632 ± 0.0007"
+    assert "array" in str(Estimate(np.array([1.0, 2.0]), np.array([0.1, 0.2])))
