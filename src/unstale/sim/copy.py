@@ -154,7 +154,7 @@ def simulate_copy(changes: Process | WeeklyPoisson, polls: Process | Sweep, pena
         missed_changes=mean(2, 1),
         consistency=None if tau is None else mean(3, 0),
         staleness=None if penalty is None else mean(6, power),
-        update_staleness=None if penalty is None else mean(7, power + 1),
+        update_staleness=None if penalty is None else mean(7, _summed_growth(penalty)),
         polls=int(sums[:, 4].sum()),
         changes=int(sums[:, 5].sum()),
     )
@@ -250,6 +250,16 @@ def _growth(penalty: Penalty) -> float:
     if penalty.degree is not None:
         return penalty.degree
     return 0.0 if math.isfinite(penalty.limit) else 1.0
+
+
+def _summed_growth(penalty: Penalty) -> float:
+    """The same for the penalties of all changes since a poll: one power more, but for a penalty that fades.
+
+    The sum grows like w2, which is seen from afar; a logarithm is no power at all.
+    """
+    far = 1e15
+    power = math.log2(float(penalty.w2(2 * far)) / float(penalty.w2(far)))
+    return power if power > 0.1 else 0.0
 
 
 def require_events(expected: float, name: str, value: float) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from unstale.core.penalties import Constant as Indicator
-from unstale.core.penalties import Deadline, Linear, Power, Saturating
+from unstale.core.penalties import Deadline, Linear, Power, Reciprocal, Saturating
 from unstale.core.poisson_orders import order_age, order_freshness
 from unstale.core.processes import (
     Constant,
@@ -175,3 +175,11 @@ def test_refusals() -> None:
         Sweep(-1.0)
     with pytest.raises(InputError, match=r"sources -2\.0 must be"):
         Sweep(1.0, -2)
+
+
+def test_a_fading_penalty_has_an_error_even_where_ages_have_none() -> None:
+    """003 eq. 57: Σ 1/(1+lag) under Pareto(3) polls grows like a logarithm; missed changes have no variance."""
+    ran = simulate_copy(Poisson(2.0), Pareto(3.0, 2.0), Reciprocal(), polls_count=400_000, seed=5)
+    assert math.isinf(ran.missed_changes.error)
+    assert abs(ran.update_staleness.z(1.54517744448)) < 5  # golden L3.56-57.lam1
+    assert math.isfinite(ran.update_staleness.error)
