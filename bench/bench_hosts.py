@@ -18,10 +18,11 @@ from unstale.core.price import plan
 from unstale.core.values import PoissonFreshness
 
 SHORTEST, LONGEST = 0.05, 50.0
+SEEDS = (1, 2, 3, 4, 5, 11)
 
 
-def problem(n: int, hosts: int) -> dict[str, Any]:
-    rng = np.random.default_rng(11)
+def problem(n: int, hosts: int, seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
     return {
         "rate": np.clip(rng.lognormal(0, 1.5, n), 0.02, 50),
         "weight": rng.pareto(1.5, n) + 0.1,
@@ -57,17 +58,26 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     kernels.warm()  # as in a program that plans again and again
-    p = problem(10_000, 200)
-    made, other = ours(p), theirs(p)
-    mine = made.fleet_staleness * float(p["weight"].sum())
     table = Table("hosts", "10,000 sources, 200 host caps, costs and bounds")
-    seconds = table.measure("one plan", {"cvxpy (Clarabel)": lambda: theirs(p), "price": lambda: ours(p)},
-                            reference="cvxpy (Clarabel)", rounds=options.rounds)  # fmt: skip
-    held = 0 if made.host_price is None else int(np.count_nonzero(made.host_price))
-    table.fact("hosts whose cap binds", str(held), "-")
-    table.fact("times faster than cvxpy", f"{seconds['cvxpy (Clarabel)'] / seconds['price']:.0f}", "100 or more")
-    table.fact("objective, ours/theirs − 1", f"{mine / other - 1:+.1e}", "at most 1e-6")
-    table.fact("largest residual of the optimality conditions", f"{made.certificate.worst:.0e}", "1e-9")
+    ratios, objectives, residuals = [], [], []
+    # How long a plan takes depends on how many sources stand near abandonment, so one fleet proves nothing.
+    for seed in SEEDS:
+        p = problem(10_000, 200, seed)
+        made = ours(p)
+        residuals.append(made.certificate.worst)
+        try:
+            other = theirs(p)
+        except cp.error.SolverError:
+            table.fact(f"fleet {seed}", "cvxpy gives up", "-")
+            continue
+        objectives.append(made.fleet_staleness * float(p["weight"].sum()) / other - 1)
+        runs = {"cvxpy (Clarabel)": lambda p=p: theirs(p), "price": lambda p=p: ours(p)}
+        seconds = table.measure(f"fleet {seed}", runs, reference="cvxpy (Clarabel)", rounds=options.rounds)
+        ratios.append(seconds["cvxpy (Clarabel)"] / seconds["price"])
+    table.fact("times faster than cvxpy, median", f"{np.median(ratios):.0f}", "100 or more")
+    table.fact("times faster than cvxpy, worst and best", f"{min(ratios):.0f}, {max(ratios):.0f}", "-")
+    table.fact("objective, ours/theirs − 1, worst", f"{max(objectives):+.1e}", "at most 1e-6")
+    table.fact("largest residual of the optimality conditions", f"{max(residuals):.0e}", "1e-9")
     table.write()
 
 
