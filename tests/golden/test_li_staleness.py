@@ -127,23 +127,6 @@ def test_exponential_polls_double_and_sextuple_the_penalty(entry: Entry) -> None
     entry.check([round(x, 12) for x in got])
 
 
-@golden("L3.VI-D.bw")
-def test_polls_needed_for_the_same_penalty(entry: Entry) -> None:
-    """Six times the penalty is √6 times the polls: 100–145 % more, not 100–500 %."""
-    got = []
-    for penalty in (STALE, Linear()):
-        goal = update_staleness(1.0, 1.0, penalty)
-        got.append(
-            brentq(
-                lambda f, w=penalty, goal=goal: update_staleness(1.0, Poisson(f), w) - goal,
-                1.0,
-                9.0,
-                xtol=1e-15,
-            )
-        )
-    entry.check(got)
-
-
 @golden("L3.Thm8-10.matrix")
 def test_even_polls_are_best_and_pareto_changes_easiest(entry: Entry) -> None:
     rate, sync = rates(entry)
@@ -269,21 +252,6 @@ def test_theorem_8_holds_in_one_direction_only(entry: Entry) -> None:
             "min over x>=0 of P(AD2-AU>x)-P(AD1-AU>x)": float(excess.min()),
         }
     )
-
-
-@golden("L3.Lambda2")
-def test_polls_for_one_missed_change_each_if_uniform(entry: Entry) -> None:
-    """Polls for one missed change on average (ω = 1): half as many as there are changes."""
-    per_day = entry.inputs["E[mu]/day"]
-    sync = brentq(lambda f: missed_changes(per_day, f) - 1.0, 1e-3, 1e3, xtol=1e-14)
-    entry.check(entry.inputs["M"] * sync / 86400)
-
-
-@golden("L3.Lambda1")
-def test_what_the_printed_bandwidth_implies(entry: Entry) -> None:
-    """99 k polls a second under the square-root law, M·E[√μ]²/(2ω): E[√μ] itself is not printed."""
-    implied = 99e3 * 2 * 86400 / entry.inputs["M"]
-    entry.check({"implied E[sqrt mu]^2 per day": implied, "ratio L2/L1": 8 / implied})
 
 
 @golden("L3.Gbps")

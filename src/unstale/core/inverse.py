@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from unstale.core.checks import number
-from unstale.core.lags import mean_lag, mean_penalty, trails
+from unstale.core.lags import mean_lag, mean_penalty, mean_update_penalty, trails
 from unstale.core.penalties import Penalty, require_nondecreasing
 from unstale.core.processes import Poisson, Process
 from unstale.core.processes.named import polling
@@ -23,13 +23,15 @@ def sync_rate_for(
     freshness: float | None = None,
     age: float | None = None,
     staleness: tuple[Penalty, float] | None = None,
+    update_staleness: tuple[Penalty, float] | None = None,
     consistency: tuple[float, float] | None = None,
     polls: Shape = "fixed",
 ) -> float:
-    """The least sync rate that meets one target: freshness, age, (penalty, staleness) or (tau, consistency).
+    """The least sync rate that meets one target: freshness, age, (penalty, staleness), also summed over all
+    unseen changes (update_staleness), or (tau, consistency).
 
-    Each is monotone in the sync rate at a fixed shape of polls (more polls only ever help, for a penalty that
-    does not decrease), so the answer is the one root, found on logarithms to a relative 1e-13. 0 if the
+    Each is monotone in the sync rate at a fixed shape of polls (more polls only ever help; staleness needs a
+    penalty that does not decrease), so the answer is the one root, on logarithms to a relative 1e-13. 0 if the
     target holds without polls; an InfeasibleError if no rate meets it (freshness 1; an age when the polls
     have no second moment). A bare rate of changes is Poisson; `polls` is an order or any process, whose rate
     is ignored. [003 Fig. 10, 000 sect. 4: r < 0.46 for freshness 0.8].
@@ -37,14 +39,13 @@ def sync_rate_for(
     >>> round(sync_rate_for(1.0, freshness=0.8), 12)
     2.154184671936
     """
-    u = changes if isinstance(changes, Process) else Poisson(number("changes", changes, above=0))
-    shape = _shape(polls)
-    given = [t is not None for t in (freshness, age, staleness, consistency)]
+    u, shape = change_process(changes), poll_shape(polls)
+    given = [t is not None for t in (freshness, age, staleness, update_staleness, consistency)]
     if sum(given) != 1:
         raise InputError(sentence("targets", sum(given), "must be exactly one",
-                                  "give one of freshness, age, staleness, consistency"))  # fmt: skip
+                                  "give one of freshness, age, staleness, update_staleness, consistency"))  # fmt: skip
     if freshness is not None:
-        return _for_freshness(u, shape, number("freshness", freshness, least=0, most=1))
+        return _for_freshness(u, shape, freshness)
     if consistency is not None:
         tau, level = number("tau", consistency[0], least=0), number("level", consistency[1], least=0, most=1)
         if level == 1 and tau > 0 and math.isfinite(shape.end):
@@ -55,6 +56,12 @@ def sync_rate_for(
     if age is not None:
         level = number("age", age, least=0, infinite=True)
         return _least(lambda d: mean_lag(u, d), u, shape, level, worst=math.inf, what=f"age {level}")
+    if update_staleness is not None:
+        penalty, level = update_staleness[0], number("update_staleness", update_staleness[1], least=0, infinite=True)
+        never = u.rate * float(penalty.w2(math.inf))
+        return _least(
+            lambda d: mean_update_penalty(u, d, penalty), u, shape, level, worst=never,
+            what=f"update_staleness {level}")  # fmt: skip
     assert staleness is not None
     penalty, level = staleness[0], number("staleness", staleness[1], least=0, infinite=True)
     require_nondecreasing(penalty, "sync_rate_for")
@@ -72,10 +79,10 @@ def speedup(changes: Process | float, sync_rate: float, factor: float = 2.0, pol
     >>> round(speedup(1.0, 1.0), 12)
     1.244918662404
     """
-    u = changes if isinstance(changes, Process) else Poisson(number("changes", changes, above=0))
+    u = change_process(changes)
     now = number("sync_rate", sync_rate, above=0)
     more = now * number("factor", factor, above=0)
-    shape = _shape(polls)
+    shape = poll_shape(polls)
     return float(trails(shape.with_rate(more), u)) / float(trails(shape.with_rate(now), u))
 
 
@@ -94,11 +101,30 @@ def poisson_overestimate(changes: Process, freshness: float, polls: Shape = "fix
         changes, freshness=freshness, polls=polls)  # fmt: skip
 
 
-def _for_freshness(u: Process, shape: Process, level: float) -> float:
+def rate_for_freshness(level: float, changes: Process, shape: Process, fresh: Callable[[Process], float],
+                       stale: Callable[[Process], float]) -> float:  # fmt: skip
+    """The least rate of polls of this shape at which `fresh(polls)`, which grows with their rate, reaches level.
+
+    `stale` is 1 − fresh, computed without the difference: the smaller of the two is what keeps its digits.
+    """
+    level = number("freshness", level, least=0, most=1)
     if level <= 0.5:
-        # seen as the stale share of swapped roles, so that a tiny target keeps its digits
-        return 0.0 if level == 0 else _root(lambda d: -math.log(float(trails(d, u))) + math.log(level), u, shape)
-    return _least(lambda d: float(trails(u, d)), u, shape, 1.0 - level, worst=1.0, what=f"freshness {level}")
+        return 0.0 if level == 0 else _root(lambda d: -math.log(fresh(d)) + math.log(level), changes, shape)
+    return _least(stale, changes, shape, 1.0 - level, worst=1.0, what=f"freshness {level}")
+
+
+def change_process(changes: Process | float) -> Process:
+    """Changes as a process: a bare rate means Poisson."""
+    return changes if isinstance(changes, Process) else Poisson(number("changes", changes, above=0))
+
+
+def poll_shape(polls: Shape) -> Process:
+    """Polls as a process whose rate does not matter: an order or a kind of gaps by name, or any process."""
+    return polls if isinstance(polls, Process) else polling(polls, 1.0)
+
+
+def _for_freshness(u: Process, shape: Process, level: float) -> float:
+    return rate_for_freshness(level, u, shape, lambda d: float(trails(d, u)), lambda d: float(trails(u, d)))
 
 
 def _least(harm: Callable[[Process], float], u: Process, shape: Process, level: float, worst: float,
@@ -129,7 +155,3 @@ def _root(excess: Callable[[Process], float], u: Process, shape: Process) -> flo
     if low == high:
         return u.rate
     return math.exp(brentq(at, low, high, xtol=1e-14, rtol=4 * np.finfo(float).eps))
-
-
-def _shape(polls: Shape) -> Process:
-    return polls if isinstance(polls, Process) else polling(polls, 1.0)

@@ -13,9 +13,11 @@ from unstale.report.papers.items_002 import AZAR
 from unstale.report.papers.items_003 import LI
 from unstale.report.papers.items_003_fleets import WIKI
 from unstale.report.papers.items_004 import HOPS
+from unstale.report.papers.items_004_redundancy import REDUNDANCY
+from unstale.report.papers.items_004_replicas import REPLICAS
 from unstale.report.papers.items_general import GENERAL
 
-_CATALOGS = (CHO, BUDGET, AZAR, LI, WIKI, HOPS, GENERAL)
+_CATALOGS = (CHO, BUDGET, AZAR, LI, WIKI, HOPS, REPLICAS, REDUNDANCY, GENERAL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,9 +164,7 @@ def _table(name: str, table: Table, findings: Findings) -> str:
 
 def _number(cell: Cell, findings: Findings) -> str:
     """The computed number of a cell, and the printed one, struck out if rounding does not give it."""
-    found = {part.label: part.computed for part in findings.rows[cell.id].parts}
-    value = found[cell.key] if isinstance(cell.key, str) else found[""]
-    value = value[cell.key] if isinstance(cell.key, int) else value
+    value = cell.of({part.label: part.computed for part in findings.rows[cell.id].parts})
     shown = f'<a href="#{_slug(cell.id)}">{"∞" if math.isinf(value) else f"{value:.4f}"}</a>'
     if not cell.printed:
         return shown

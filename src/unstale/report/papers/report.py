@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from unstale.report.papers import figures_000, figures_002, figures_003, figures_004, html
+from unstale.report.papers import figures_000, figures_002, figures_003, figures_004, figures_004_replicas, html
 from unstale.report.papers.build import Findings
 from unstale.report.papers.figure import Drawing, svg
 from unstale.report.papers.item import Simulate
@@ -14,6 +14,7 @@ DRAWINGS: dict[str, Drawing] = {
     **figures_002.FIGURES,
     **figures_003.FIGURES,
     **figures_004.FIGURES,
+    **figures_004_replicas.FIGURES,
 }
 
 

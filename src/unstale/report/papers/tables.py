@@ -1,19 +1,27 @@
-"""The numbered tables of 000 and 001 in their own layout, printed and computed side by side."""
+"""The numbered tables of the papers in their own layout, printed and computed side by side."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A number of a table: what is printed, and the item (and its key or place in a list) that computes it."""
+    """A number of a table: what is printed, and the item (and its key, place in a list, or both) that computes it."""
 
     id: str
     printed: str = ""
-    key: str | int | None = None
+    key: str | int | tuple[str, int] | None = None
+
+    def of(self, found: Mapping[str, Any]) -> float:
+        """Its number among the computed values of the item by label, "" if the item has just one."""
+        label, place = self.key if isinstance(self.key, tuple) else (self.key, self.key)
+        value = found[label if isinstance(label, str) else ""]
+        return float(value[place] if isinstance(place, int) else value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,16 @@ _GAMMA = ("r1.d2_0.25", "r1.d2_0.5", "r1.d2_1", "r2.d2_0.5", "r2.d2_1", "r2.d2_2
 _SPLITS = (("a", 1, 1, 0, "1/36"), ("b", 1, 0, 1, "9/36"), ("c", 2, 2, 0, "2/36"), ("d", 2, 1, 1, "10/36"),
            ("e", 2, 0, 2, "12/36"), ("f", 5, 3, 2, "30/72"), ("g", 5, 2, 3, "31/72"), ("h", 10, 9, 1, "36/72"),
            ("i", 10, 7, 3, "41/72"), ("j", 10, 5, 5, "40/72"))  # fmt: skip
+
+_COOPERATIVE = (("0.4", "270", "1865", "6.9"), ("0.5", "90", "590", "6.6"), ("0.6", "50", "134", "2.7"),
+                ("0.7", "33", "42", "1.3"))  # fmt: skip
+_REDUNDANT = (("0.1", "21.8 1.1", "18.0 0.90"), ("0.3", "26.6 1.3", "14.6 0.73"), ("0.5", "32.8 1.6", "12.5 0.63"),
+              ("0.7", "42.3 2.1", "11.2 0.56"))  # fmt: skip
+
+
+def _ratios(level: str, kind: str, printed: str = "") -> tuple[Cell, Cell]:
+    replicas, _, requests = printed.partition(" ")
+    return Cell(f"L4.TableII.{level}", replicas, (kind, 0)), Cell(f"L4.TableII.{level}", requests, (kind, 1))
 
 
 def _rates(title: str, id_: str, printed: str) -> tuple[str | Cell, ...]:
@@ -102,6 +120,26 @@ TABLES = {
         (
             ("freshness", Cell("C.T6.F_prop", "0.12"), Cell("C.T6.F_unif", "0.57"), Cell("C.T6.F_opt", "0.62")),
             ("age", Cell("C.T6.A_prop", "400 days"), Cell("C.T6.A_unif", "5.6 days"), Cell("C.T6.A_opt", "4.3 days")),
+        ),
+    ),
+    "004 Table I": Table(
+        "Best service rate without and with cooperation",
+        ("1 − ε", "non-cooperative R", "cooperative R", "ratio"),
+        tuple(
+            (level, Cell(f"L4.32.{level}", alone, "R"), Cell(f"L4.TableI.{level}", together, "R"),
+             Cell(f"L4.TableI.{level}", ratio, "ratio_to_eq32"))
+            for level, alone, together, ratio in _COOPERATIVE
+        ),
+    ),
+    "004 Table II": Table(
+        "Replicas m*/m and requests R*/R of clients that ask 20 replicas, against those that ask one; what is printed "
+        "under Pareto belongs to α = 2",
+        ("1 − ε", *(f"{kind}, {ratio}" for kind in ("Pareto α = 3", "Pareto α = 2", "exponential", "constant")
+                    for ratio in ("m*/m", "R*/R"))),
+        tuple(
+            (level, *_ratios(level, "pareto_alpha3", pareto),
+             *_ratios(level, "pareto_alpha2"), *_ratios(level, "exp", "20 1"), *_ratios(level, "const", even))
+            for level, pareto, even in _REDUNDANT
         ),
     ),
 }  # fmt: skip
