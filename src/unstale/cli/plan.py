@@ -58,7 +58,7 @@ def plan(
     goal, objective = _target(target, objective)
     with Stages() as stages:
         stages.next("loading")
-        from unstale.planning import files as fleet_files
+        from unstale import files as fleet_files
         from unstale.planning.planner import plan_columns
         from unstale.planning.table import columns
 
@@ -86,7 +86,7 @@ def plan(
 @click.option("--budget", default="400/day", show_default=True, help="What all polls together may cost.")
 def demo(budget: str) -> None:
     """Plan a bundled sample fleet: news, blogs, APIs, law, SQL tables, a wiki."""
-    from unstale.planning import files as fleet_files
+    from unstale import files as fleet_files
     from unstale.planning.planner import plan_columns
     from unstale.planning.table import columns
 
