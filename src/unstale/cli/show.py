@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from unstale.errors import require
 from unstale.units import format_duration, format_rate
 
 if TYPE_CHECKING:
@@ -25,12 +28,10 @@ def console() -> Console:
 class Stages:
     """A progress bar over named stages on the error stream, shown only once a second has passed."""
 
-    COUNT = 6
-
-    def __init__(self) -> None:
+    def __init__(self, count: int = 6) -> None:
         columns = (TextColumn("{task.description:<10}"), BarColumn(), TimeElapsedColumn())
         self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._progress.add_task("starting", total=self.COUNT)
+        self._task = self._progress.add_task("starting", total=count)
         self._timer = threading.Timer(1.0, self._progress.start)
         self._timer.daemon = True
 
@@ -45,6 +46,35 @@ class Stages:
         self._timer.cancel()
         if self._progress.live.is_started:
             self._progress.stop()
+
+
+def grid(*names: str) -> Table:
+    """A table without lines: the first column and those without a name to the left, numbers to the right."""
+    table = Table(box=None, padding=(0, 1))
+    for k, name in enumerate(names):
+        table.add_column(name, justify="right" if k and name else "left", no_wrap=True)
+    return table
+
+
+def finite(thing: Any) -> Any:
+    """The same without infinities and NaN, which JSON has not: null."""
+    if isinstance(thing, dict):
+        return {key: finite(value) for key, value in thing.items()}
+    if isinstance(thing, list):
+        return [finite(value) for value in thing]
+    return None if isinstance(thing, float) and not math.isfinite(thing) else thing
+
+
+def moment(name: str, text: str | None) -> float | None:
+    """Seconds since 1970 from 2024, 2024-05 or 2024-05-01; a year or a month begins with its first day."""
+    from unstale.traces import times
+
+    if text is None:
+        return None
+    begins = text + {4: "-01-01", 7: "-01"}.get(len(text), "") if re.fullmatch(r"\d{4}(-\d\d)?", text) else text
+    time, _ = times.moment(begins)
+    require(math.isfinite(time), name, repr(text), "is not a date", "write it like 2024, 2024-05 or 2024-05-01")
+    return time
 
 
 def print_plan(made: FleetPlan, summary: dict[str, Any], rows: int = 12) -> None:

@@ -133,8 +133,8 @@ class _Trial:
 
 
 def _read(file: str, order: str, days: float, seed: int) -> _Trial:
+    from unstale import files
     from unstale.core.checks import number, numbers
-    from unstale.planning import files
     from unstale.planning.table import columns
 
     table = files.read(file)
