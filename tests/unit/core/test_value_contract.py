@@ -13,6 +13,7 @@ from unstale.core.processes.pareto import Pareto
 from unstale.core.processes.poisson import Poisson
 from unstale.core.processes.weibull import Weibull
 from unstale.core.values import (
+    BeliefAge,
     BeliefFreshness,
     MissedChanges,
     Mixed,
@@ -37,6 +38,7 @@ def members() -> dict[str, Value]:
         made[f"age {order}"] = PoissonAge(RATE, order)
         made[f"missed {order}"] = MissedChanges(RATE, order)
         made[f"lag {order}"] = SummedLag(RATE, order)
+        made[f"belief age {order}"] = BeliefAge([0.5, 1.0, 2.0, 9.0], [2.0, 1.0, 1.0, 0.5], order)
         made[f"belief {order}"] = BeliefFreshness([0.5, 1.0, 2.0, 9.0], [2.0, 1.0, 1.0, 0.5], order)
         made[f"pareto {order}"] = ProcessValue(Pareto(2.5, 1.0), RATE, Constant(), order)
         made[f"news {order}"] = UpdateValue(RATE, Decay(1.0), order)

@@ -2,6 +2,7 @@
 
 from unstale.core.values.base import Rows, Value
 from unstale.core.values.belief import BeliefFreshness
+from unstale.core.values.belief_age import BeliefAge
 from unstale.core.values.factory import OBJECTIVES, value_of
 from unstale.core.values.laws import MissedChanges, SummedLag
 from unstale.core.values.mixed import Mixed
@@ -13,6 +14,7 @@ from unstale.core.values.update import UpdateValue
 __all__ = [
     "OBJECTIVES",
     "ORDERS",
+    "BeliefAge",
     "BeliefFreshness",
     "MissedChanges",
     "Mixed",

@@ -1,14 +1,14 @@
 """Value of a poll when the change rate itself is uncertain: a Gamma belief, seen as Pareto gaps.
 
 Written in L = log(1 + t/exposure). With E(c) = (e^(c·L) − 1)/c, the integral of e^(c·l) over [0, L], there
-are three forms of each answer, and each source uses the one that does not cancel.
+are three forms of each answer, and each source uses the one that does not cancel. Age is in `belief_age`.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,19 +25,20 @@ _NODES, _WEIGHTS = (0.5 * (x + k) for x, k in zip(np.polynomial.legendre.leggaus
 _STEPS = 8
 
 
-class BeliefFreshness(Value):
-    """Value of a poll under freshness when all we know of the change rate is a Gamma(shape, exposure) belief.
+class BeliefForms(NamedTuple):
+    """What one objective answers in fixed order, for blocks of (shape, exposure, interval or value)."""
 
-    φ(t) = (b − (b+t)·s^a)/(a−1) − t·s^a, s = b/(b+t), a = shape, b = exposure: the mean of the Poisson value
-    over the belief, equal to the value of Pareto gaps. As a and b grow together it becomes that of
-    change_rate = a/b. The limit is b/(a−1) for a > 1 and infinite otherwise: a source we know little of may
-    hardly ever change and is not abandoned, whereas one known to change fast can be.
-    Both parameters above 0. Relative error below 1e-12 in fixed order, 1e-10 in the others, which
-    cost some hundred times more. [003 eq. 49] for Pareto gaps.
+    value: Callable[[Floats, Floats, Floats], Floats]
+    slope: Callable[[Floats, Floats, Floats], Floats]
+    staleness: Callable[[Floats, Floats, Floats], Floats]
+    interval: Callable[[Floats, Floats, Floats], Floats]
+    limit: Callable[[Floats, Floats], Floats]
 
-    >>> BeliefFreshness([3.0], [2.0]).value(2.0)
-    array([0.5])
-    """
+
+class BeliefValue(Value):
+    """Frame of the values under a Gamma(shape, exposure) belief: blocks, and the mean over the gaps of an order."""
+
+    _forms: ClassVar[BeliefForms]
 
     def __init__(self, shape: ArrayLike, exposure: ArrayLike, order: str = "fixed") -> None:
         self.shape, self.exposure = column("shape", shape, above=0), column("exposure", exposure, above=0)
@@ -54,21 +55,22 @@ class BeliefFreshness(Value):
         return other
 
     def value(self, interval: Floats) -> Floats:
-        return self._ordered(_value, interval, 0)
+        return self._ordered(self._forms.value, interval, 0)
 
     def slope(self, interval: Floats) -> Floats:
-        return self._ordered(_slope, interval, 1)
+        return self._ordered(self._forms.slope, interval, 1)
 
     def staleness(self, interval: Floats) -> Floats:
-        return self._ordered(_staleness, interval, 1)
+        return self._ordered(self._forms.staleness, interval, 1)
 
     def limit(self) -> Floats:
         with np.errstate(divide="ignore", over="ignore"):
-            return _limit(self.shape, self.exposure)
+            return self._forms.limit(self.shape, self.exposure)
 
     def interval(self, value: Floats) -> Floats:
         with np.errstate(all="ignore"):
-            return by_blocks(_interval if self.order == "fixed" else self._search, self.shape, self.exposure, value)
+            inverse = self._forms.interval if self.order == "fixed" else self._search
+            return by_blocks(inverse, self.shape, self.exposure, value)
 
     def _ordered(self, even: Callable[[Floats, Floats, Floats], Floats], interval: Floats, power: int) -> Floats:
         """E[X^power·even(X·interval)], X the order's gap."""
@@ -92,7 +94,7 @@ class BeliefFreshness(Value):
 
     def _search(self, a: Floats, b: Floats, v: Floats) -> Floats:
         """The interval in other orders, by bracketing around that of fixed order."""
-        inside = (v > 0) & (v < _limit(a, b))
+        inside = (v > 0) & (v < self._forms.limit(a, b))
         rows = np.flatnonzero(inside)
         few = self.take(slice(0))
         few.shape, few.exposure = a[rows], b[rows]
@@ -101,7 +103,7 @@ class BeliefFreshness(Value):
             return np.clip(np.log(few.take(row).value(np.exp(u)) / v[rows][row]), -1e3, 1e3)
 
         out = np.where(v > 0, np.inf, 0.0)
-        out[rows] = np.exp(root(residual, np.log(_interval(a[rows], b[rows], v[rows]))))
+        out[rows] = np.exp(root(residual, np.log(self._forms.interval(a[rows], b[rows], v[rows]))))
         return out
 
 
@@ -109,18 +111,18 @@ def _limit(a: Floats, b: Floats) -> Floats:
     return np.where(a > 1, b / (a - 1), np.inf)
 
 
-def _span(c: Floats, length: Floats) -> Floats:
+def span(c: Floats, length: Floats) -> Floats:
     """E(c) = ∫₀ᴸ e^(c·l) dl."""
     return np.where(c == 0, length, np.expm1(c * length) / np.where(c == 0, 1.0, c))
 
 
-def _log_span(b: Floats, t: Floats) -> Floats:
+def log_span(b: Floats, t: Floats) -> Floats:
     """log(1 + t/b), also where t/b overflows."""
     z = t / b
     return np.where(np.isinf(z), np.log(t) - np.log(b), np.log1p(z))
 
 
-def _gauss(a: Floats, length: Floats, f: Callable[[Floats, Floats], Floats]) -> Floats:
+def gauss(a: Floats, length: Floats, f: Callable[[Floats, Floats], Floats]) -> Floats:
     """∫₀¹ f(u·L, a·u·L) du, exact to rounding while both arguments stay below 2."""
     length, product = np.minimum(length, 2.0), np.minimum(a * length, 2.0)
     total = np.zeros_like(length)
@@ -131,34 +133,34 @@ def _gauss(a: Floats, length: Floats, f: Callable[[Floats, Floats], Floats]) -> 
 
 def _grown(a: Floats, length: Floats) -> Floats:
     """φ/exposure = a·∫₀ᴸ e^(−a·l)·(e^l − 1) dl."""
-    small = a * length * _gauss(a, length, lambda x, ax: np.exp(-ax) * np.expm1(x))
+    small = a * length * gauss(a, length, lambda x, ax: np.exp(-ax) * np.expm1(x))
     # shape below 1 and a long interval
-    slow = a * (_span(1 - a, length) - _span(-a, length))
-    fast = _span(1 - a, length) - -np.expm1(-length) * np.exp((1 - a) * length)
+    slow = a * (span(1 - a, length) - span(-a, length))
+    fast = span(1 - a, length) - -np.expm1(-length) * np.exp((1 - a) * length)
     return np.where((length < 2) & (a * length < 2), small, np.where(a <= 1, slow, fast))
 
 
 def _value(a: Floats, b: Floats, t: Floats) -> Floats:
-    length = _log_span(b, t)
+    length = log_span(b, t)
     # L² underflows before t·(a·t/b) does
     small = (1 + a) * length < 1e-17
     return np.where(np.isinf(t), _limit(a, b), np.where(small, t * (a * (t / b) / 2), b * _grown(a, length)))
 
 
 def _slope(a: Floats, b: Floats, t: Floats) -> Floats:
-    length = _log_span(b, t)
+    length = log_span(b, t)
     return a * -np.expm1(-length) * np.exp(-a * length)
 
 
-def _staleness(a: Floats, b: Floats, t: Floats) -> Floats:
+def mean_stale(a: Floats, b: Floats, t: Floats) -> Floats:
     """1 − E(1−a)/z with z = t/b, that is (1/z)·∫₀ᴸ e^l·(1 − e^(−a·l)) dl."""
-    length = _log_span(b, t)
+    length = log_span(b, t)
     # L/z and (1+z)/z, which have limits where z does not
     inverse = np.exp(-length) / -np.expm1(-length)
     per = np.where(length < 1e-17, 1.0, length * inverse)
-    small = per * _gauss(a, length, lambda x, ax: np.exp(x) * -np.expm1(-ax))
-    slow = -np.expm1(-a * length) / -np.expm1(-length) - a * _span(1 - a, length) * inverse
-    fast = 1.0 - _span(1 - a, length) * inverse
+    small = per * gauss(a, length, lambda x, ax: np.exp(x) * -np.expm1(-ax))
+    slow = -np.expm1(-a * length) / -np.expm1(-length) - a * span(1 - a, length) * inverse
+    fast = 1.0 - span(1 - a, length) * inverse
     out = np.where((length < 2) & (a * length < 2), small, np.where(a <= 1, slow, fast))
     return np.where(t == 0, 0.0, np.where(np.isinf(t), 1.0, out))
 
@@ -203,3 +205,20 @@ def _miss(a: Floats, length: Floats, goal: Floats) -> tuple[Floats, Floats]:
     near_limit = c * grown > 0.5
     y = np.where(near_limit, length - np.log1p(c * part) / np.where(near_limit, c, 1.0), _bent(a, grown))
     return np.log(y / goal), length * a * part / (1 + c * part) / y
+
+
+class BeliefFreshness(BeliefValue):
+    """Value of a poll under freshness when all we know of the change rate is a Gamma(shape, exposure) belief.
+
+    φ(t) = (b − (b+t)·s^a)/(a−1) − t·s^a, s = b/(b+t), a = shape, b = exposure: the mean of the Poisson value
+    over the belief, equal to the value of Pareto gaps. As a and b grow together it becomes that of
+    change_rate = a/b. The limit is b/(a−1) for a > 1 and infinite otherwise: a source we know little of may
+    hardly ever change and is not abandoned, whereas one known to change fast can be.
+    Both parameters above 0. Relative error below 1e-12 in fixed order, 1e-10 in the others, which
+    cost some hundred times more. [003 eq. 49] for Pareto gaps.
+
+    >>> BeliefFreshness([3.0], [2.0]).value(2.0)
+    array([0.5])
+    """
+
+    _forms = BeliefForms(_value, _slope, mean_stale, _interval, _limit)

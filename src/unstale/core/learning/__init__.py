@@ -1,0 +1,1 @@
+"""Learning how sources change from what polls find."""

@@ -1,0 +1,185 @@
+"""The learner: what a fleet's polls have taught, and when each source is worth its next poll."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unstale.core.checks import Floats, number, numbers
+from unstale.core.learning.bursts import SPANS, learned_bursts, no_bursts
+from unstale.core.learning.clock import DAYS, HOURS, WEEK, even_clock, learned_clock
+from unstale.core.learning.fleet import Columns, Rhythm, all_waits, expected_cost, observe_all, rates, weights
+from unstale.core.learning.mixture import Shared, room
+from unstale.core.learning.prior import fit_prior, shares
+from unstale.core.learning.timing import best_waits, even_waits
+from unstale.errors import require
+
+#: the competing half-lives, in mean intervals of the fleet: from nearly for ever to what the last poll said
+HALF_LIVES = (300.0, 30.0, 6.0, 2.0, 0.7)
+#: a source is polled at least once in so many mean intervals, even if it is abandoned
+EXPLORE = 30.0
+#: and at most so many times as often as the mean source
+EAGER = 1e-3
+#: clock and bursts are used once they have gained this much log likelihood; a week's busiest hour must stand out so
+_CREDIT, _CONTRAST = 10.0, 1.15
+#: the best waits are found again when some hour's intensity has moved by this much
+_MOVED = 0.03
+#: what the tallies of clock and bursts keep from one look at the fleet to the next
+_KEPT, _KEPT_HOURS = 0.9, 0.97
+#: sources beyond this many are thinned to find a price
+_ENOUGH = 50_000
+#: in logarithms: how far from the mean interval prices are sought
+_REACH = 14.0
+
+
+class Learner:
+    """What the polls of a fleet have taught, in columns, and the waits that follow at a price.
+
+    Every source has a belief for each of five half-lives, which compete by how well they foretold what polls found;
+    the fleet supplies the prior, the half-lives' first weights and the week's profile. Times are seconds.
+
+    >>> learner = Learner(2, mean_interval=3600.0)
+    >>> for hour in range(1, 41):
+    ...     learner.observe([0, 1], [3600.0 * hour] * 2, [True, hour % 8 == 0])
+    >>> [round(3600.0 * float(rate), 1) for rate in learner.change_rate()]
+    [3.9, 0.2]
+    >>> [[round(float(wait) / 3600.0, 1) for wait in learner.waits(price)] for price in (600.0, 1000.0)]
+    [[0.6, 1.4], [2.1, 1.9]]
+    """
+
+    def __init__(
+        self,
+        sources: int,
+        mean_interval: float,
+        *,
+        start: float = 0.0,
+        weight: ArrayLike = 1.0,
+        cost: ArrayLike = 1.0,
+        shortest: ArrayLike | None = None,
+        longest: ArrayLike | None = None,
+        objective: str = "freshness",
+    ) -> None:
+        scale = number("mean_interval", mean_interval, above=0)
+        require(
+            objective in ("freshness", "age"), "objective", repr(objective), "must be freshness or age", "choose one"
+        )
+
+        def column(name: str, given: ArrayLike) -> Floats:
+            return np.broadcast_to(numbers(name, given, least=0), (sources,)).astype(np.float64)
+
+        self.scale = scale
+        self.columns = Columns(
+            rows=np.zeros((sources, 3 * len(HALF_LIVES))),
+            last=np.full(sources, start),
+            found=np.full(sources, start),
+            interval=np.full(sources, scale),
+            head_start=np.zeros(sources),
+            weight=column("weight", weight),
+            cost=column("cost", cost),
+            shortest=np.maximum(column("shortest", 0.0 if shortest is None else shortest), EAGER * scale),
+            longest=np.minimum(column("longest", EXPLORE * scale if longest is None else longest), EXPLORE * scale),
+        )
+        self.shared = Shared(
+            np.array([1.0, scale]), scale * np.array(HALF_LIVES), np.zeros(len(HALF_LIVES)), int(objective == "age")
+        )
+        self.rhythm = Rhythm(even_clock(), even_waits(), np.zeros((2, HOURS + DAYS)),
+                             no_bursts(scale), np.zeros((2, SPANS)), np.zeros(2))  # fmt: skip
+        #: the week for which the waits were found
+        self._timed = np.zeros(WEEK)
+        self._room = room(len(HALF_LIVES))
+        self._step = -(-sources // _ENOUGH) if sources else 1
+
+    def observe(
+        self, rows: ArrayLike, polled_at: ArrayLike, changed: ArrayLike, modified: ArrayLike | None = None
+    ) -> None:
+        """Learn from polls that were answered; a poll that failed is not told, and the next one covers its time."""
+        which = np.asarray(rows, dtype=np.int64)
+        require(not len(which) or 0 <= which.min() <= which.max() < len(self.columns.last), "rows", "of another fleet",
+                f"must be below {len(self.columns.last)}", "give the numbers of sources")  # fmt: skip
+        at, bits = numbers("polled_at", polled_at), np.asarray(changed, dtype=np.bool_)
+        told = np.full(len(which), np.nan) if modified is None else np.asarray(modified, dtype=np.float64)
+        require(which.shape == at.shape == bits.shape == told.shape, "polled_at", f"of shape {at.shape}",
+                f"must have rows' shape {which.shape}", "give one of each per poll")  # fmt: skip
+        observe_all(which, at, bits, told, self.columns, self.shared, self.rhythm, self._room)
+
+    def waits(self, price: float) -> Floats:
+        """How long after its last answer each source is due at a price."""
+        return all_waits(number("price", price, above=0), self.columns, self.shared, self.rhythm, self._room)
+
+    def change_rate(self) -> Floats:
+        """The mean of what is believed of each source's change rate."""
+        return rates(self.columns, self.shared, self._room)
+
+    def price_for(self, cost: float, now: float, until: float, guess: float) -> float:
+        """The price at which polls due between now and `until` cost so much: more than that, and less is due.
+
+        What is due is counted source by source, from when each last answered, so that the budget is spent evenly
+        whatever the beliefs do: after a price has moved, what fell due at once is not all polled at once.
+        """
+        wanted = max(number("cost", cost, least=0), 1e-9)
+
+        def excess(x: float) -> float:
+            spent = expected_cost(
+                math.exp(x), now, until, self._step, self.columns, self.shared, self.rhythm, self._room
+            )
+            return math.log(max(spent, 1e-12) / wanted)
+
+        return math.exp(_falling_root(excess, math.log(guess), math.log(self.typical_price()), min(0.5 / wanted, 0.1)))
+
+    def typical_price(self) -> float:
+        """About what a poll of a mean source is worth after a mean interval: where to begin to look for a price."""
+        unit = self.scale**2 if self.shared.objective == 1 else self.scale
+        return unit * float(self.columns.weight.mean()) / float(self.columns.cost.mean())
+
+    def review(self) -> None:
+        """Look at the fleet as a whole again: its prior, the half-lives' weights, the clock of its week."""
+        count = len(HALF_LIVES)
+        slow = self.columns.rows[:, 0], self.columns.rows[:, count]
+        self.shared.prior[:] = fit_prior(*slow, (self.shared.prior[0], self.shared.prior[1]), self.scale)
+        self.shared.favour[:] = shares(weights(self.columns, self.shared, self._step, self._room))
+        by_clock, by_bursts = self.rhythm.credit > _CREDIT
+        clock = learned_clock(self.rhythm.hours, False)
+        stands_out = clock.intensity.max() > _CONTRAST * clock.intensity.min()
+        clock = clock._replace(trusted=bool(by_clock and stands_out))
+        if clock.trusted and self.shared.objective == 0 and np.abs(clock.intensity - self._timed).max() > _MOVED:
+            self.rhythm.waits[:] = best_waits(clock.intensity)
+            self._timed = clock.intensity
+        # What is shared fades from look to look: first impressions are made with a prior that is still a guess.
+        for tally, kept in (
+            (self.rhythm.hours, _KEPT_HOURS),
+            (self.rhythm.silences, _KEPT),
+            (self.rhythm.credit, _KEPT),
+        ):
+            tally *= kept
+        bursts = learned_bursts(self.rhythm.silences, self.scale, bool(by_bursts))
+        self.rhythm = self.rhythm._replace(clock=clock, bursts=bursts)
+
+
+def _falling_root(f: Callable[[float], float], x: float, centre: float, close: float) -> float:
+    """Where a falling step-like function passes 0: bracketed by doubling steps, then false position kept inside."""
+    x = min(max(x, centre - _REACH), centre + _REACH)
+    at = f(x)
+    step = 0.25 if at > 0.0 else -0.25
+    while True:
+        if abs(at) <= close or abs(x + step - centre) > _REACH:
+            return x
+        y, there = x + step, f(x + step)
+        if (there > 0.0) != (at > 0.0):
+            break
+        x, at, step = y, there, 2.0 * step
+    while abs(y - x) > 1e-3:
+        low, width = min(x, y), abs(y - x)
+        m = x - at * (y - x) / (there - at)
+        m = min(max(m, low + 0.02 * width), low + 0.98 * width)
+        between = f(m)
+        if abs(between) <= close:
+            return m
+        if (between > 0.0) == (at > 0.0):
+            x, at = m, between
+        else:
+            y, there = m, between
+    # Where it jumps past 0 the higher price is taken: rather too little than too much.
+    return max(x, y)

@@ -1,0 +1,153 @@
+"""What is known of one source: several beliefs that forget at different speeds, and how well each has foretold.
+
+A row of K half-lives holds 3·K numbers: the shape and the exposure that polls have added to the prior, faded, and
+the standing of each half-life: its log likelihood of what the polls found, faded too.
+
+Rules of this file:
+1. Only scalars and small arrays, so that it compiles; the caller gives the room (`Room`) to work in.
+2. What is known is prior + evidence. Fading takes evidence away, so that a source not heard of for long is again a
+   source we know nothing about, and a better prior serves every source at once.
+3. The value of a poll is the mean of the beliefs' values, weighted by their standing: it is linear in the law of
+   the first change, so no single half-life need be chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from unstale.core.checks import Floats
+from unstale.core.learning.compiled import compiled
+from unstale.core.learning.gamma import after_change, age_value, freshness_value
+
+#: what a standing keeps at each poll: about fifty polls count
+MEMORY = 0.98
+#: a half-life with less weight does not change an interval
+_NEGLIGIBLE = 1e-4
+#: intervals are solved to this share of themselves
+_CLOSE = 1e-3
+_STEPS = 60
+#: the least probability an outcome is given: no surprise can rule a half-life out for ever
+_LEAST = 1e-12
+
+
+class Shared(NamedTuple):
+    """What all sources of a fleet share: the prior's shape and exposure, the half-lives and their log weights."""
+
+    prior: Floats
+    half_lives: Floats
+    favour: Floats
+    #: 1 for age, 0 for freshness
+    objective: int
+
+
+class Room(NamedTuple):
+    """Scratch columns of one thread: each half-life's shape, exposure and weight."""
+
+    shape: Floats
+    exposure: Floats
+    weight: Floats
+
+
+def room(half_lives: int) -> Room:
+    """Room for so many half-lives."""
+    return Room(np.empty(half_lives), np.empty(half_lives), np.empty(half_lives))
+
+
+@compiled
+def gather(row: Floats, shared: Shared, at: Room) -> float:
+    """Fill the room from a row, and return the mean change rate."""
+    count = len(shared.half_lives)
+    highest = -math.inf
+    for k in range(count):
+        at.shape[k] = shared.prior[0] + row[k]
+        at.exposure[k] = shared.prior[1] + row[count + k]
+        at.weight[k] = row[2 * count + k] + shared.favour[k]
+        highest = max(highest, at.weight[k])
+    total = 0.0
+    for k in range(count):
+        at.weight[k] = math.exp(at.weight[k] - highest)
+        total += at.weight[k]
+    mean = 0.0
+    for k in range(count):
+        at.weight[k] /= total
+        mean += at.weight[k] * at.shape[k] / at.exposure[k]
+    return mean
+
+
+@compiled
+def foretold(at: Room, elapsed: float, changed: bool) -> float:
+    """The log probability that the gathered beliefs gave to this outcome."""
+    total = 0.0
+    for k in range(len(at.weight)):
+        still = -at.shape[k] * math.log1p(elapsed / at.exposure[k])
+        total += at.weight[k] * (-math.expm1(still) if changed else math.exp(still))
+    return math.log(max(total, _LEAST))
+
+
+@compiled
+def learn(row: Floats, shared: Shared, at: Room, elapsed: float, passed: float, changed: bool, since: float) -> None:
+    """Teach a gathered row what a poll found.
+
+    `elapsed` is the time since the last answer, `passed` the same on the fleet's clock. `since` is how long ago the
+    source says it last changed, on that clock, or NaN: exact then, and matched by two moments otherwise.
+    """
+    count = len(shared.half_lives)
+    for k in range(count):
+        still = -at.shape[k] * math.log1p(passed / at.exposure[k])
+        told = math.log(max(-math.expm1(still), _LEAST)) if changed else still
+        row[2 * count + k] = MEMORY * row[2 * count + k] + told
+        shape, exposure = 0.0, passed
+        if changed and since == since:
+            shape, exposure = 1.0, since
+        elif changed:
+            matched, stretched = after_change(at.shape[k], at.exposure[k], passed)
+            shape, exposure = matched - at.shape[k], stretched - at.exposure[k]
+        # What was known fades; what was just seen does not.
+        kept = 2.0 ** (-elapsed / shared.half_lives[k])
+        row[k] = max(kept * row[k] + shape, 0.0)
+        row[count + k] = max(kept * row[count + k] + exposure, 0.0)
+
+
+@compiled
+def value(at: Room, shared: Shared, elapsed: float) -> tuple[float, float]:
+    """The value of polling after `elapsed`, and its slope."""
+    worth, slope = 0.0, 0.0
+    for k in range(len(at.weight)):
+        if at.weight[k] > _NEGLIGIBLE:
+            if shared.objective == 1:
+                one, steep = age_value(at.shape[k], at.exposure[k], elapsed)
+            else:
+                one, steep = freshness_value(at.shape[k], at.exposure[k], elapsed)
+            worth += at.weight[k] * one
+            slope += at.weight[k] * steep
+    return worth, slope
+
+
+@compiled
+def interval(at: Room, shared: Shared, worth: float, shortest: float, longest: float, guess: float) -> float:
+    """The wait after which a poll has the value `worth`, within its bounds: Newton in logarithms, kept in a bracket."""
+    if value(at, shared, longest)[0] <= worth:
+        return longest
+    if value(at, shared, shortest)[0] >= worth:
+        return shortest
+    low, high = math.log(shortest), math.log(longest)
+    x = min(max(math.log(guess), low), high)
+    for _ in range(_STEPS):
+        t = math.exp(x)
+        reached, slope = value(at, shared, t)
+        if reached > worth:
+            high = x
+        else:
+            low = x
+        following = 0.5 * (low + high)
+        if reached > 0.0 and slope > 0.0:
+            step = x - math.log(reached / worth) * reached / (slope * t)
+            if low < step < high:
+                following = step
+        if abs(following - x) < _CLOSE:
+            return math.exp(following)
+        x = following
+    return math.exp(x)

@@ -1,0 +1,129 @@
+"""The best moment to poll when some hours are busier than others.
+
+A copy taken just before quiet hours stays fresh longest, one taken before busy hours is soon stale: so the wait
+depends on the hour at which it begins. With changes of a known rate on the fleet's clock this is a semi-Markov
+decision problem with the hour of the week as its state,
+
+    v(p) = min over waits k of  staleness(p, p + k) + price − average·k + v(p + k),
+
+solved here for a grid of rates and intervals, once per profile; a source's own interval is then stretched as the
+grid says. Intervals shorter than the grid's take the rate of the hour they fall in.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from unstale.core.checks import Floats
+from unstale.core.learning.clock import HOUR, WEEK, Clock
+from unstale.core.learning.compiled import compiled
+
+#: changes per interval, and intervals in hours, of the grid
+_FEWEST, _MOST, _RATES = math.log(0.15), math.log(8.0), 7
+_SHORTEST, _LONGEST, _LENGTHS = math.log(4.0), math.log(504.0), 9
+_ROUNDS, _SWEEPS = 12, 3
+#: beyond it a wait is not looked at: three intervals and a day, at most six weeks
+_FARTHEST = 1008
+
+
+def even_waits() -> Floats:
+    """The grid for a week in which all hours are alike: nothing is stretched."""
+    return np.ones((_RATES, _LENGTHS, WEEK))
+
+
+@compiled
+def best_waits(intensity: Floats) -> Floats:
+    """For each rate and interval of the grid, and each hour of the week: the best wait as a share of the interval."""
+    waits = np.ones((_RATES, _LENGTHS, WEEK))
+    for i in range(_RATES):
+        changes = math.exp(_FEWEST + i * (_MOST - _FEWEST) / (_RATES - 1))
+        for j in range(_LENGTHS):
+            length = math.exp(_SHORTEST + j * (_LONGEST - _SHORTEST) / (_LENGTHS - 1))
+            rate = changes / length
+            farthest = min(int(3.0 * length) + 24, _FARTHEST)
+            price = (1.0 - (1.0 + changes) * math.exp(-changes)) / rate
+            waits[i, j] = _waits(intensity, rate, price, farthest, 1.0 - math.exp(-changes)) / length
+    return waits
+
+
+@compiled
+def _waits(intensity: Floats, rate: float, price: float, farthest: int, average: float) -> Floats:
+    stale = np.zeros((WEEK, farthest + 1))
+    for p in range(WEEK):
+        passed, total, before = 0.0, 0.0, 0.0
+        for k in range(1, farthest + 1):
+            passed += rate * intensity[(p + k - 1) % WEEK]
+            now = -math.expm1(-passed)
+            total += 0.5 * (before + now)
+            stale[p, k] = total
+            before = now
+    ahead, wait = np.zeros(WEEK), np.ones(WEEK, np.int64)
+    for _ in range(_ROUNDS):
+        for _ in range(_SWEEPS):
+            for back in range(WEEK):
+                p = WEEK - 1 - back
+                least = math.inf
+                for k in range(1, farthest + 1):
+                    cost = stale[p, k] + price - average * k + ahead[(p + k) % WEEK]
+                    if cost < least:
+                        least = cost
+                        wait[p] = k
+                ahead[p] = least
+            ahead -= ahead.mean()
+        # The average of the present waits, once they have settled into their cycle.
+        p, cost, time = 0, 0.0, 0.0
+        for step in range(460):
+            if step >= 60:
+                cost += stale[p, wait[p]] + price
+                time += wait[p]
+            p = (p + wait[p]) % WEEK
+        moved = abs(cost / time - average)
+        average = cost / time
+        if moved < 1e-6:
+            break
+    return wait.astype(np.float64)
+
+
+@compiled
+def timed(clock: Clock, waits: Floats, last: float, interval: float, rate: float) -> float:
+    """The wait after a poll at `last` that replaces an even `interval`, at a mean change rate; seconds."""
+    hours = interval / HOUR
+    length = math.log(hours)
+    if length > _LONGEST:
+        return interval
+    begun = last / HOUR
+    changes = rate * interval
+    if length < _SHORTEST:
+        return _local(clock.intensity[int(math.floor(begun + 0.5 * hours) % WEEK)], changes) * interval
+    x = min(max((math.log(changes) - _FEWEST) / (_MOST - _FEWEST), 0.0), 0.999999) * (_RATES - 1)
+    y = min((length - _SHORTEST) / (_LONGEST - _SHORTEST), 0.999999) * (_LENGTHS - 1)
+    i, j = int(x), int(y)
+    place = begun % WEEK
+    hour = int(place) % WEEK
+    past, following = place - math.floor(place), (hour + 1) % WEEK
+    stretch = 0.0
+    for a in range(2):
+        for b in range(2):
+            weight = (x - i if a else 1.0 - x + i) * (y - j if b else 1.0 - y + j)
+            here, there = waits[i + a, j + b, hour], waits[i + a, j + b, following]
+            stretch += weight * ((1.0 - past) * here + past * there)
+    return stretch * interval
+
+
+@compiled
+def _local(intensity: float, changes: float) -> float:
+    """The share of an interval at which a poll is worth as much when changes come `intensity` times as often."""
+    if changes < 1e-3:
+        return min(1.0 / math.sqrt(intensity), 2.0)
+    worth = intensity * (1.0 - (1.0 + changes) * math.exp(-changes))
+    if worth > 0.98:
+        return 2.0
+    x = changes * math.sqrt(intensity)
+    for _ in range(8):
+        slope = x * math.exp(-x)
+        if slope < 1e-12:
+            break
+        x = max(x - (1.0 - (1.0 + x) * math.exp(-x) - worth) / slope, 1e-9)
+    return min(x / (changes * intensity), 2.0)
