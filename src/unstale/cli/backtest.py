@@ -1,0 +1,163 @@
+"""`unstale backtest`: real changes replayed; who keeps the copies freshest with the same polls?"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from unstale.cli.show import Stages, console, finite, grid, moment
+from unstale.errors import InputError, sentence
+from unstale.units import DAY, format_duration
+
+if TYPE_CHECKING:
+    from unstale.sim.backtest.run import Backtest, Row, Saving
+
+#: what --json says of each row
+_KEYS = ("policy", "polls_per_change", "freshness", "freshness_se", "age", "polls", "budget")
+_NOTES = {"unstale": "unstale (ours)", "oracle": "oracle (true rates)"}
+
+
+@click.command()
+@click.argument("file", metavar="TRACE")
+@click.option("--polls-per-change", "budgets", default="0.3,1,3", show_default=True, metavar="LIST",
+              help="Budgets to try: polls for each change that the sources have.")  # fmt: skip
+@click.option("--weights", metavar="FILE", help="Weights of the sources: a table with the columns source and weight.")
+@click.option("--policies", metavar="LIST", help="Only these, such as unstale,uniform,nutch; all if not told.")
+@click.option("--objective", type=click.Choice(["freshness", "age"]), default="freshness", show_default=True,
+              help="What is compared, and what ours and the oracle aim at.")  # fmt: skip
+@click.option("--from", "start", metavar="DATE", help="Leave out what is earlier: 2024, 2024-05 or 2024-05-01.")
+@click.option("--to", "end", metavar="DATE", help="Leave out this date and what is later.")
+@click.option("--at-most", type=click.IntRange(min=1), metavar="N", help="Take a random sample of so many sources.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default="1",
+              help="Another seed, other phases and another sample.")  # fmt: skip
+@click.option("--plot", metavar="FILE", help="Draw freshness against polls into FILE (.png, .svg).")
+@click.option("--json", "as_json", is_flag=True, help="Print a list of rows; age in days, polls and budget in all.")
+def backtest(file: str, budgets: str, weights: str | None, policies: str | None, objective: str, start: str | None,
+             end: str | None, at_most: int | None, seed: int, plot: str | None, as_json: bool) -> None:  # fmt: skip
+    """Replay the changes in TRACE: who keeps the copies freshest with the same polls?
+
+    TRACE is a table with the columns source and t, one row for each change (CSV, Parquet, JSON lines). Every policy
+    sees only what its own polls would have shown, and spends the same polls. Sources with at least 5 changes take
+    part. The first 40 % of the time is for learning; polls and freshness are counted over the rest.
+
+    \b
+      unstale       ours: beliefs, a price, the time of day
+      oracle        the best even intervals for the rates that nobody can know yet
+      uniform       every source equally often
+      nutch, stormcrawler, heritrix, miniflux, limd, newsblur
+                    the rules of other software, with their own constants; they have no
+                    budget, so all their intervals are multiplied by one factor
+      proportional  as often as a source seems to change
+
+    \b
+      unstale backtest trace.parquet
+      unstale backtest trace.parquet --from 2019 --to 2025 --polls-per-change 0.5,2 --plot curve.png
+    """
+    each = _numbers(budgets)
+    chosen = None if policies is None else [name.strip() for name in policies.split(",") if name.strip()]
+    with Stages(4 + (10 if chosen is None else len(chosen)) * len(each)) as stages:
+        stages.next("loading")
+        from unstale.report.fit import checked
+        from unstale.sim.backtest.run import backtest as run
+        from unstale.traces.read import read
+        from unstale.traces.weights import weigh
+
+        plot = plot and checked(plot)
+        window = moment("from", start), moment("to", end)
+        stages.next("reading")
+        trace, problems = read(file)
+        notes, weight = problems.lines(), None
+        if weights is not None:
+            weighted = weigh(trace, weights)
+            trace, weight = weighted.trace, weighted.weight
+            notes += weighted.lines()
+        played = run(trace, each, chosen, objective, weight, *window, seed, at_most, stages.next)
+        notes += _unmatched(played)
+        if plot:
+            stages.next("drawing")
+            _draw(played, plot)
+    if as_json:
+        for line in notes:
+            click.echo(f"note: {line}", err=True)
+        rows = [asdict(row) | {"age": row.age / DAY, "budget": round(row.budget, 6)} for row in played.rows]
+        click.echo(json.dumps(finite([{key: row[key] for key in _KEYS} for row in rows])))
+        return
+    for line in notes:
+        console().print(f"[yellow]note:[/yellow] {line}", highlight=False, soft_wrap=True)
+    _print(played)
+    if plot:
+        console().print(f"\nThe figure is in {plot}.", highlight=False)
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(
+            sentence("polls_per_change", repr(text), "must be numbers", "write them like 0.3,1,3")
+        ) from None
+
+
+def _unmatched(played: Backtest) -> list[str]:
+    return [f"{row.policy} at {row.polls_per_change:g} polls per change made {row.polls:,} polls instead of "
+            f"{row.budget:,.0f}: it cannot be brought nearer, compare it with care"
+            for row in played.rows if not row.matched]  # fmt: skip
+
+
+def _print(played: Backtest) -> None:
+    out, setting = console(), played.setting
+    first, split, last = (datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%d")
+                          for t in (setting.start, setting.split, setting.end))  # fmt: skip
+    out.print(f"[bold]{len(setting):,} sources, {len(setting.trace.times):,} changes from {first} to {last}[/bold]",
+              highlight=False)  # fmt: skip
+    what = "Freshness in %" if setting.objective == "freshness" else "Mean age"
+    out.print(f"{what} from {split} on; before that, polls teach and do not count.\n", highlight=False)
+    budgets = list(dict.fromkeys(row.polls_per_change for row in played.rows))
+    table = grid("polls per change", *(f"{each:g}" for each in budgets))
+    for name in dict.fromkeys(row.policy for row in played.rows):
+        style = "bold" if name == "unstale" else None
+        table.add_row(_NOTES.get(name, name), *(_cell(row, setting.objective) for row in played.of(name)), style=style)
+    out.print(table)
+    if played.savings:
+        out.print()
+    for saving in played.savings:
+        out.print(_headline(saving, played), highlight=False, soft_wrap=True)
+
+
+def _cell(row: Row, objective: str) -> str:
+    if objective == "age":
+        return format_duration(row.age / DAY) + _error("{:.0f} %", row.age_se / row.age if row.age else 0.0)
+    return f"{100 * row.freshness:.1f}" + _error("{:.1f}", row.freshness_se)
+
+
+def _error(form: str, share: float) -> str:
+    """Of a single source nobody knows how far it is from others."""
+    return "" if math.isnan(share) else f" ± {form.format(100 * share)}"
+
+
+def _headline(saving: Saving, played: Backtest) -> str:
+    each, objective = saving.polls_per_change, played.setting.objective
+    rival = f"{saving.rival}, the best of the others, at {each:g} poll{'s' * (each != 1)} per change"
+    if math.isnan(saving.needed):
+        return f"With no budget tried is the {objective} that of {rival}."
+    share = f"{100 * abs(saving.share):.0f} % {'fewer' if saving.share >= 0 else 'more'} polls"
+    return f"The same {objective} with [bold]{share}[/bold] than {rival}."
+
+
+def _draw(played: Backtest, path: str) -> None:
+    from unstale.report.backtest import draw
+    from unstale.sim.backtest.run import ORACLE, OURS
+
+    fresh = played.setting.objective == "freshness"
+    lines = {
+        name: [(row.polls_per_change, 100 * row.freshness, 100 * row.freshness_se) if fresh
+               else (row.polls_per_change, row.age / DAY, row.age_se / DAY) for row in played.of(name)]
+        for name in dict.fromkeys(row.policy for row in played.rows)
+    }  # fmt: skip
+    label = "freshness (%), with standard error" if fresh else "mean age (days), with standard error"
+    draw(lines, path, ours=OURS, oracle=ORACLE, label=label, log=not fresh)

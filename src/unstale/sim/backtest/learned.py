@@ -1,0 +1,110 @@
+"""Our own policy in the backtest: the learner, polling at a price that keeps the budget."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unstale.core import orders
+from unstale.core.checks import Floats
+from unstale.core.learning.compiled import compiled
+from unstale.core.learning.fleet import Columns, Rhythm, observe, wait
+from unstale.core.learning.learner import Learner
+from unstale.core.learning.mixture import Room, Shared
+from unstale.sim.backtest.polls import Polls
+from unstale.sim.backtest.setting import Setting
+
+#: the price is set anew this often, in mean intervals of the fleet, but not more than once a day of the trace
+_PACE = 0.1
+_DAY = 86_400.0
+_FEWEST, _MOST = 150, 500
+#: but not so often that there is nothing to divide
+_EACH = 2.0
+#: the fleet as a whole is looked at this often over the window
+_REVIEWS = 40
+#: polls made in one stretch are kept in a column of this size at first
+_ROOM = 1 << 16
+
+
+def learned(setting: Setting, polls_per_change: float, seed: int, tells: str = "bit") -> Polls:
+    """The polls of a learner that knows nothing at the start but the budget.
+
+    Between two looks at the price every source is on its own; at each look the price is set so that what falls due
+    until the next one spends what the budget allows by then. `tells` is what a poll shows: the "bit" whether
+    something changed, or "last-modified": also when the latest change was.
+    """
+    trace, sources = setting.trace, len(setting.trace)
+    budget = setting.budget(polls_per_change)
+    mean = sources / budget
+    learner = Learner(sources, mean, start=setting.start, weight=setting.weight, objective=setting.objective)
+    turn = np.random.default_rng(seed).random()
+    learner.columns.head_start[:] = mean * ((orders.phases(np.full(sources, mean)) + turn) % 1.0)
+    span = setting.end - setting.start
+    looks = int(min(max(span / max(_PACE * mean, _DAY), _FEWEST), _MOST, max(budget * span / _EACH, 1.0)))
+    seen = trace.starts[:-1].copy()
+    spent, price = 0, learner.typical_price()
+    which, times = [np.empty(0, np.int64)], [np.empty(0)]
+    for look in range(looks):
+        now, until = setting.start + span * look / looks, setting.start + span * (look + 1) / looks
+        if look and look % max(looks // _REVIEWS, 1) == 0:
+            learner.review()
+        allowed = budget * (until - setting.start) - spent
+        if allowed < 0.5:
+            continue
+        price = learner.price_for(allowed, now, until, price)
+        pieces = _played(learner, trace.starts, trace.times, seen, now, until, price, tells == "last-modified")
+        which.append(pieces[0])
+        times.append(pieces[1])
+        spent += len(pieces[0])
+    rows, polled = np.concatenate(which), np.concatenate(times)
+    order = np.argsort(rows, kind="stable")
+    return Polls(np.searchsorted(rows[order], np.arange(sources + 1)), polled[order])
+
+
+def _played(
+    learner: Learner, starts: np.ndarray, times: Floats, seen: np.ndarray,
+    now: float, until: float, price: float, dated: bool,
+) -> tuple[np.ndarray, Floats]:  # fmt: skip
+    size = _ROOM
+    while True:
+        which, polled = np.empty(size, np.int64), np.empty(size)
+        before = learner.columns._replace(**{name: getattr(learner.columns, name).copy() for name in _MOVING})
+        counted, past = [getattr(learner.rhythm, name).copy() for name in _COUNTED], seen.copy()
+        made = _play(starts, times, seen, now, until, price, dated, which, polled,
+                     learner.columns, learner.shared, learner.rhythm, learner._room)  # fmt: skip
+        if made <= size:
+            return which[:made], polled[:made]
+        # The column was too short: go back and play again with a longer one.
+        for name in _MOVING:
+            getattr(learner.columns, name)[:] = getattr(before, name)
+        for name, was in zip(_COUNTED, counted, strict=True):
+            getattr(learner.rhythm, name)[:] = was
+        seen[:] = past
+        size = 2 * made
+
+
+_MOVING = ("rows", "last", "found", "interval", "head_start")
+_COUNTED = ("hours", "silences", "credit")
+
+
+@compiled
+def _play(
+    starts: np.ndarray, times: Floats, seen: np.ndarray, now: float, until: float, price: float, dated: bool,
+    which: np.ndarray, polled: Floats, columns: Columns, shared: Shared, rhythm: Rhythm, at: Room,
+) -> int:  # fmt: skip
+    made = 0
+    for i in range(len(starts) - 1):
+        while True:
+            due = max(columns.last[i] + wait(i, price, columns, shared, rhythm, at) - columns.head_start[i], now)
+            if due >= until:
+                break
+            first = seen[i]
+            while seen[i] < starts[i + 1] and times[seen[i]] <= due:
+                seen[i] += 1
+            changed = seen[i] > first
+            modified = times[seen[i] - 1] if changed and dated else np.nan
+            observe(i, due, changed, modified, columns, shared, rhythm, at)
+            if made < len(which):
+                which[made] = i
+                polled[made] = due
+            made += 1
+    return made
