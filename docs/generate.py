@@ -33,15 +33,22 @@ def cli() -> str:
     for name in COMMANDS:
         command = group.get_command(context, name)
         assert command is not None
-        arguments = [p.name.upper() for p in command.params if isinstance(p, click.Argument) and p.name]
-        parts += [
-            f"## unstale {name}",
-            f"```text\n{' '.join(['unstale', name, *arguments, '[OPTIONS]'])}\n```",
-            *_prose(command.help),
-        ]
-        options = [_option(p) for p in command.params if isinstance(p, click.Option)]
-        parts.append(_table(("option", "meaning", "default"), options))
+        parts += _command(name, command)
     return "\n\n".join(parts) + "\n"
+
+
+def _command(name: str, command: click.Command) -> list[str]:
+    if isinstance(command, click.Group):
+        inner = [part for sub, one in command.commands.items() for part in _command(f"{name} {sub}", one)]
+        return [f"## unstale {name}", *_prose(command.help), *inner]
+    arguments = [p.name.upper() for p in command.params if isinstance(p, click.Argument) and p.name]
+    options = [_option(p) for p in command.params if isinstance(p, click.Option)]
+    return [
+        f"## unstale {name}",
+        f"```text\n{' '.join(['unstale', name, *arguments, '[OPTIONS]'])}\n```",
+        *_prose(command.help),
+        _table(("option", "meaning", "default"), options),
+    ]
 
 
 def _option(option: click.Option) -> tuple[str, str, str]:

@@ -15,8 +15,10 @@ from unstale.errors import (
 
 if TYPE_CHECKING:
     from unstale import penalties, processes
+    from unstale.core.belief import Belief
     from unstale.core.carousel import carousel
     from unstale.core.inverse import poisson_overestimate, speedup, sync_rate_for
+    from unstale.core.learning.learner import Learner
     from unstale.core.phase import jitter, phase_locked
     from unstale.core.sketch import Sketch
     from unstale.core.staleness import (
@@ -28,7 +30,9 @@ if TYPE_CHECKING:
         staleness,
         update_staleness,
     )
+    from unstale.core.trace import Trace
     from unstale.planning.planner import FleetPlan, plan
+    from unstale.planning.topology import Question, Topology, topology
 
 __version__ = "0.1.0"
 
@@ -50,15 +54,26 @@ _HOMES = {
     "update_staleness": "unstale.core.staleness",
     "FleetPlan": "unstale.planning.planner",
     "plan": "unstale.planning.planner",
+    "Belief": "unstale.core.belief",
+    "Learner": "unstale.core.learning.learner",
+    "Trace": "unstale.core.trace",
+    "Question": "unstale.planning.topology",
+    "Topology": "unstale.planning.topology",
+    "topology": "unstale.planning.topology",
 }
 
 __all__ = [
+    "Belief",
     "ConvergenceError",
     "FleetPlan",
     "InfeasibleError",
     "InputError",
+    "Learner",
     "MissingExtraError",
+    "Question",
     "Sketch",
+    "Topology",
+    "Trace",
     "UnstaleError",
     "age",
     "carousel",
@@ -75,6 +90,7 @@ __all__ = [
     "speedup",
     "staleness",
     "sync_rate_for",
+    "topology",
     "update_staleness",
 ]
 

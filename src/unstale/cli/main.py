@@ -17,6 +17,10 @@ COMMANDS = {
     "plan": ("unstale.cli.plan", "Divide a budget of polls over a fleet of sources."),
     "demo": ("unstale.cli.plan", "The optimal plan of a bundled sample fleet."),
     "simulate": ("unstale.cli.simulate", "What would a plan have achieved? Simulate it."),
+    "topology": ("unstale.cli.topology", "How should replicas pull from a source and from each other?"),
+    "trace": ("unstale.cli.trace", "When did real sources change? Import their histories."),
+    "fit": ("unstale.cli.fit", "What kind of changes does a history hold, and what of it?"),
+    "backtest": ("unstale.cli.backtest", "How fresh would each way of polling have kept real sources?"),
     "papers": ("unstale.cli.papers", "Every table and figure of the papers, computed again."),
 }
 
