@@ -115,9 +115,9 @@ class Belief:
         _together("prior", np.asarray(prior.shape), np.asarray(self.shape))
         # an endless half-life outlasts everything
         with np.errstate(over="ignore", invalid="ignore"):
-            kept = np.where(np.isinf(life), 1.0, np.exp2(-span / life))
-        shape = prior.shape * (1.0 - kept) + self.shape * kept
-        return Belief(shape, prior.exposure * (1.0 - kept) + self.exposure * kept)
+            halvings = np.where(np.isinf(life), 0.0, span / life)
+        kept, lost = np.exp2(-halvings), -np.expm1(-halvings * np.log(2.0))
+        return Belief(prior.shape * lost + self.shape * kept, prior.exposure * lost + self.exposure * kept)
 
     @property
     def mean(self) -> Floats | float:

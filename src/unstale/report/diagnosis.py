@@ -222,7 +222,10 @@ def _when_to_poll(rhythm: dict[str, Any]) -> str:
     at, ratio = rhythm["busiest_hour"], rhythm["busiest_over_quietest"]
     other = f"at {rhythm['quietest_hour']}:00"
     more = f"nothing {other}" if math.isinf(ratio) else f"{ratio:.2g} times as much as {other}"
-    return f"Changes follow the clock, most at {at}:00 ({more}): polls are better spent in the busy hours."
+    return (
+        f"Changes follow the clock, most at {at}:00 ({more}): a poll is worth most as the busy hours end, when what it "
+        "copies stays fresh longest."
+    )
 
 
 def _rhythm(when: Profile) -> dict[str, Any]:
