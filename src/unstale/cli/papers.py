@@ -104,12 +104,10 @@ def _print(findings: Findings, file: Path | None, seconds: float) -> None:
 
     out = console()
     out.print(
-        f"[bold]{len(findings.computed)} of {len(findings.rows)} numbers computed, {len(findings.failed)} outside "
+        f"[bold]{len(findings.rows)} numbers computed, {len(findings.failed)} outside "
         f"their tolerance, {len(findings.errata)} errata[/bold]",
         highlight=False,
     )
-    if findings.pending:
-        out.print(f"{len(findings.pending)} wait for models of replication.", highlight=False)
     if findings.failed:
         table = Table(box=None, padding=(0, 2))
         for name in ("outside tolerance", "computed", "expected", "times tolerance", "standard errors"):

@@ -22,20 +22,15 @@ _CATALOGS = (CHO, BUDGET, AZAR, LI, WIKI, HOPS, REPLICAS, REDUNDANCY, GENERAL)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An item and what came out; no parts if the library cannot compute it yet."""
+    """An item and what came out."""
 
     item: Item
     parts: tuple[Part, ...]
     erratum: Erratum | None
 
     @property
-    def pending(self) -> bool:
-        """Whether the library has no model for it yet."""
-        return not self.parts
-
-    @property
     def holds(self) -> bool:
-        """Whether every value is within its tolerance; nothing is said of what is pending."""
+        """Whether every value is within its tolerance."""
         return all(part.holds for part in self.parts)
 
     @property
@@ -54,19 +49,9 @@ class Findings:
     simulated: bool
 
     @property
-    def computed(self) -> list[Row]:
-        """Rows with a value."""
-        return [row for row in self.rows.values() if not row.pending]
-
-    @property
-    def pending(self) -> list[Row]:
-        """Rows whose models do not exist yet."""
-        return [row for row in self.rows.values() if row.pending]
-
-    @property
     def failed(self) -> list[Row]:
         """Rows with a value outside its tolerance, or a simulation more than 5 standard errors away."""
-        return [row for row in self.computed if not row.holds]
+        return [row for row in self.rows.values() if not row.holds]
 
 
 def computations() -> dict[str, Computation]:

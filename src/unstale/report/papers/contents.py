@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 from unstale.report.papers.item import matching
 
-#: figures whose models the library does not have yet: none is left
-PENDING_FIGURES: dict[str, str] = {}
-
 
 @dataclass(frozen=True, slots=True)
 class Group:

@@ -10,9 +10,9 @@ from importlib.resources import files
 from typing import Any
 
 from unstale.report.papers.build import Findings, Row
-from unstale.report.papers.contents import PENDING_FIGURES, Chapter, Group
+from unstale.report.papers.contents import Chapter, Group
 from unstale.report.papers.figure import Drawing
-from unstale.report.papers.item import NOT_REPEATED, Estimate, Part, parts
+from unstale.report.papers.item import NOT_REPEATED, Estimate, Part
 from unstale.report.papers.tables import TABLES, Cell, Table, rounds_to
 
 #: verdict -> (what the report calls it, its colour, what it means)
@@ -50,7 +50,7 @@ def write(findings: Findings, figures: dict[str, str], drawings: dict[str, Drawi
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>The papers, computed again</title><style>{style}</style></head><body>"
         f"<nav>{_contents(findings, figures)}</nav><main><h1>The papers, computed again</h1>"
-        f"{_summary(findings, figures, facts)}{_errata(findings)}{body}{_pending(findings)}"
+        f"{_summary(findings, figures, facts)}{_errata(findings)}{body}"
         "</main></body></html>\n"
     )
 
@@ -65,20 +65,18 @@ def _contents(findings: Findings, figures: dict[str, str]) -> str:
                 lines.append(f'<a href="#{chapter.key}-{i}">{escape(group.title)}</a>')
                 lines += [f'<a class="fig" href="#{_slug(name)}">{name[4:]}</a>' for name in group.figures
                           if name in figures]  # fmt: skip
-    if findings.pending:
-        lines.append('<a class="top" href="#pending">Not computed yet</a>')
     return "".join(lines)
 
 
 def _summary(findings: Findings, figures: dict[str, str], facts: str) -> str:
-    failed, computed = findings.failed, findings.computed
+    failed, computed = findings.failed, findings.rows.values()
     verdicts = Counter(_judged(row) for row in findings.rows.values())
     simulated = sum(any(part.simulated is not None for part in row.parts) for row in computed)
     wrong = "" if not failed else (
         '<p class="alarm">Outside their tolerance: ' + ", ".join(_link(row) for row in failed) + "</p>")  # fmt: skip
     cards = [(len(findings.rows), "numbers and claims"), (len(computed) - len(failed), "computed, within tolerance"),
              (len(failed), "outside tolerance"), (simulated, "also simulated"), (len(findings.errata), "errata"),
-             (len(figures), "figures"), (len(findings.pending), "not computed yet")]  # fmt: skip
+             (len(figures), "figures")]  # fmt: skip
     table = "".join(
         f'<tr><td>{_chip(verdict)}</td><td class="num">{verdicts[verdict]}</td><td>{meaning}</td></tr>'
         for verdict, (_, _, meaning) in VERDICTS.items()
@@ -191,11 +189,6 @@ def _row(row: Row, simulated: bool) -> str:
     span = 6 if simulated else 5
     said = row.reason[:1].upper() + row.reason[1:].removesuffix(".") + "."
     reason = f'<tr class="why"><td colspan="{span}">{_text(said)}</td></tr>' if row.reason else ""
-    if row.pending:
-        blank = "<td></td>" if simulated else ""
-        known = "; ".join(f"{_name(p.label)} {_text(_value(p.expected))}" for p in parts(item, item.value))
-        cells = f'<td class="pending">not computed yet<span class="setup">independently: {known}</span></td><td></td>'
-        return f'<tr id="{_slug(item.id)}" class="first">{edges[0]}{cells}{blank}{edges[1]}</tr>{reason}'
     lines = []
     for i, part in enumerate(row.parts):
         cells = _cells(part, simulated)
@@ -240,19 +233,6 @@ def _estimate(found: Estimate) -> str:
         return f"{found.value:.6g}"
     digits = max(0, 1 - math.floor(math.log10(found.error)))
     return f"{found.value:.{digits}f}&nbsp;±&nbsp;{found.error:.{digits}f}"
-
-
-def _pending(findings: Findings) -> str:
-    rows = findings.pending
-    if not rows:
-        return ""
-    figures = "".join(f"<li>{name}: {what}.</li>" for name, what in PENDING_FIGURES.items())
-    return (
-        '<section id="pending"><h2>Not computed yet</h2><p>The library has no models of cascades, cooperation and '
-        "redundant queries yet [004 sections V–VII]. Their values and verdicts come from an independent computation. "
-        f"Missing are {len(rows)} numbers ({', '.join(_link(row) for row in rows)}) and the figures:</p>"
-        f"<ul>{figures}</ul></section>"
-    )
 
 
 def _link(row: Row) -> str:
