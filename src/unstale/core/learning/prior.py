@@ -8,8 +8,9 @@ import numpy as np
 
 from unstale.core.checks import Floats
 
-#: a fleet may be more alike than this, but one source's future is never surer than one seen change
-MOST = 1.0
+#: of how alike a fleet looks only a third is believed: the changes of real sources come in bursts and tell less
+#: than as many independent ones, and a prior too sure of itself would not listen to a source that has just changed
+BELIEVED = 1.0 / 3.0
 LEAST = 0.2
 #: sources beyond this many are thinned: the prior has two numbers
 ENOUGH = 5_000
@@ -21,9 +22,8 @@ def fit_prior(shape: Floats, exposure: Floats, start: tuple[float, float], scale
     """The Gamma prior under which what a fleet's polls have taught is likeliest.
 
     Maximises Σ log(Γ(a + shape)/Γ(a) · b^a/(b + exposure)^(a + shape)) over the prior's a and b, given the evidence
-    (shape, exposure) of each source, from `start`; `scale` is a time typical of the fleet. The shape is kept within
-    [0.2, 1]: real sources change in bursts, and a fleet whose rates look alike would otherwise stop us from
-    listening to a source that has just changed.
+    (shape, exposure) of each source, from `start`; `scale` is a time typical of the fleet. Above 1, a third of the
+    shape is kept, but not less than 1: sources that look alike are not quite believed to be.
 
     >>> rng = np.random.default_rng(1)
     >>> rate = rng.gamma(0.5, 1 / 3.0, 2000)
@@ -48,7 +48,7 @@ def fit_prior(shape: Floats, exposure: Floats, start: tuple[float, float], scale
     first = np.log([start[0], start[1] / scale])
     found = minimize(unlikely, first, method="Nelder-Mead", options={"xatol": 0.02, "fatol": 1e-6, "maxiter": 80})
     a, b = np.exp(np.clip(found.x, -_FAR, _FAR))
-    kept = min(max(float(a), LEAST), MOST)
+    kept = max(min(float(a), 1.0), BELIEVED * float(a), LEAST)
     return kept, kept * float(b) / float(a) * scale
 
 
