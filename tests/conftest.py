@@ -13,8 +13,8 @@ settings.register_profile("full", max_examples=150, **_common)
 settings.register_profile("soak", max_examples=1500, **(_common | {"derandomize": False}))
 settings.load_profile("quick")
 
-#: whole rooms of tests that take their time: statistics need samples, and a report needs all its figures
-SLOW_ROOMS = {"simulation", "e2e"}
+#: whole rooms of tests that take their time: statistics need samples, a report all its figures, and crashes many rounds
+SLOW_ROOMS = {"simulation", "integration", "e2e"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,6 +4,7 @@
     ├── InputError (also ValueError)        a parameter breaks a rule; nothing was done
     │   └── InfeasibleError                 each parameter is fine, together they cannot be met
     ├── ConvergenceError                    a numerical method stopped early; carries what it had
+    ├── StoreError                          the store could not do it, and did nothing
     └── MissingExtraError (also ImportError) an optional dependency is not installed
 
 A message says what (parameter and value), the rule, and the remedy, in one sentence.
@@ -37,6 +38,10 @@ class ConvergenceError(UnstaleError):
         super().__init__(message)
         self.estimate = estimate
         self.error = error
+
+
+class StoreError(UnstaleError):
+    """The store could not do it, and did nothing: the disk is full, the file is damaged, locked or of another kind."""
 
 
 class MissingExtraError(UnstaleError, ImportError):

@@ -18,6 +18,7 @@ ALLOWED = {
     "UpdateValue": "the same",
     "update": "the module of UpdateValue",
     "_score": "the standard score of a normal law",
+    "fetch": "the network act inside a poll",
     "result": "what a command prints, not what a poll taught",
 }  # fmt: skip
 

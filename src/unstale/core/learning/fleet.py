@@ -59,6 +59,8 @@ def observe(
     last = columns.last[i]
     elapsed = polled_at - last
     if elapsed <= 0.0:
+        # A clock that went back teaches nothing, and must not stop us from learning later.
+        columns.last[i] = polled_at
         return
     rate = gather(columns.rows[i], shared, at)
     passed = reading(rhythm.clock, polled_at) - reading(rhythm.clock, last)

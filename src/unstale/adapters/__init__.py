@@ -1,0 +1,1 @@
+"""One technology per file, each keeping a contract of `unstale.ports`."""

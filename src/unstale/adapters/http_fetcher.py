@@ -1,0 +1,246 @@
+"""Polling the web through libcurl: one deadline, every hop through the gate, nothing from a source believed untested.
+
+libcurl moves the bytes; redirects are followed here, so that each hop is judged and credentials stay at home. Reasons
+are worded here too: they name the host and never a header, a path or a query, which may hold secrets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from http import HTTPStatus
+from ipaddress import ip_address
+from urllib.parse import urljoin
+
+import pycurl
+
+from unstale.adapters.addresses import Gate, WebAddress, web_address
+from unstale.adapters.retry_headers import http_date, wait
+from unstale.adapters.transfer import WHOLE, Reply, Transfer
+from unstale.errors import InputError
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Fetched, Request
+
+MOST_REDIRECTS = 10
+#: longest validator worth sending back
+LONGEST_VALIDATOR = 1024
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_PRINTABLE = re.compile(r"[\x20-\x7e]*")
+# libcurl codes that pycurl has no name for
+_WEIRD_REPLY, _HTTP2_STREAM, _TOO_LARGE = 8, 92, 100
+_REASONS = {
+    pycurl.E_COULDNT_RESOLVE_HOST: "its name could not be resolved",
+    pycurl.E_COULDNT_CONNECT: "it could not be connected to",
+    pycurl.E_UNSUPPORTED_PROTOCOL: "it did not answer in HTTP",
+    _WEIRD_REPLY: "it did not answer in HTTP",
+    pycurl.E_PARTIAL_FILE: "the body ended before its stated end",
+    pycurl.E_GOT_NOTHING: "it closed the connection without an answer",
+    pycurl.E_SEND_ERROR: "the connection was cut",
+    pycurl.E_RECV_ERROR: "the connection was cut",
+    pycurl.E_BAD_CONTENT_ENCODING: "the body could not be decoded",
+    _TOO_LARGE: "its headers are too large",
+    pycurl.E_PEER_FAILED_VERIFICATION: "its certificate is not trusted",
+    pycurl.E_SSL_CONNECT_ERROR: "no secure connection could be agreed on",
+    pycurl.E_HTTP2: "it broke the rules of HTTP/2",
+    _HTTP2_STREAM: "it broke the rules of HTTP/2",
+}
+
+
+class HttpFetcher:
+    """Looks at http and https sources: conditional requests, compressed bodies, HTTP/2 where the source has it.
+
+    `gate` says which IP addresses may be dialled. A `proxy` is the operator's own word and resolves names itself, so
+    the gate then only judges addresses written as numbers. `ca_file` replaces the system's trusted certificates.
+    """
+
+    def __init__(self, gate: Gate | None = None, *, agent: str = "unstale", connections: int = 512,
+                 proxy: str = "", ca_file: str = "", now: Callable[[], float] = time.time) -> None:  # fmt: skip
+        self._gate = gate or Gate()
+        self._agent, self._proxy, self._now = agent, proxy, now
+        self._ca_file = ca_file or ssl.get_default_verify_paths().cafile
+        self._multi = pycurl.AsyncCurlMulti()
+        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, connections)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, connections)
+        self._idle: list[Transfer] = []
+
+    async def fetch(self, request: Request) -> Fetched:
+        """Look once; see `unstale.ports.Fetcher` for what is promised."""
+        polled_at = self._now()
+        reply = await self.look(request)
+        headers, status, reason = reply.headers, reply.status, reply.reason
+        answer = Answer.FAILED
+        if not reason and status in WHOLE:
+            answer = Answer.CHANGED
+        elif not reason and status == 304 and (_validator(request.etag) or _validator(request.last_modified)):
+            answer = Answer.UNCHANGED
+        elif not reason:
+            reason = f"{_host(reply.address)}: it answered {_named(status)}"
+        changed = answer is Answer.CHANGED
+        etag, last_modified = headers.get("etag"), headers.get("last-modified")
+        if answer is Answer.UNCHANGED:
+            etag, last_modified = etag or request.etag, last_modified or request.last_modified
+        return Fetched(
+            answer, polled_at,
+            body=reply.body if changed else None,
+            media_type=headers.get("content-type", "") if changed else "",
+            etag=None if answer is Answer.FAILED else _validator(etag),
+            last_modified=None if answer is Answer.FAILED else _validator(last_modified),
+            changed_at=_changed_at(headers, polled_at) if changed else (),
+            reason=reason,
+            retry_after=wait(status, headers, polled_at),
+            address=reply.address,
+            received=reply.received,
+            status=status,
+        )  # fmt: skip
+
+    async def look(self, request: Request) -> Reply:
+        """Ask and follow redirects; any status is an answer. A body cut at the limit comes with a reason."""
+        deadline = asyncio.get_running_loop().time() + request.seconds
+        received = 0
+        try:
+            lines = _lines(request)
+            here = web_address(request.address)
+        except InputError as error:
+            return Reply(reason=str(error))
+        for _ in range(MOST_REDIRECTS + 1):
+            left = deadline - asyncio.get_running_loop().time()
+            reply = await self._hop(here, lines, left, request)
+            received += reply.received
+            location = reply.headers.get("location") if reply.status in _REDIRECTS else None
+            if reply.reason or location is None:
+                return reply if received == reply.received else replace(reply, received=received)
+            try:
+                there = _target(here, location)
+            except InputError as error:
+                return Reply(reason=f"{here.host}: it redirects, but the {error}", address=here.text, received=received)
+            if request.headers and here.origin.startswith("https:") and there.origin.startswith("http:"):
+                reason = f"{here.host}: it redirects from https to http, which is not followed with headers of ours"
+                return Reply(reason=reason, address=here.text, received=received)
+            if there.origin != here.origin:
+                # What the caller sends along was for the first origin, and does not come back once it is left.
+                lines = _conditions(request)
+            here = there
+        reason = f"{here.host}: it redirects more than {MOST_REDIRECTS} times"
+        return Reply(reason=reason, address=here.text, received=received)
+
+    async def close(self) -> None:
+        """Give back connections; what is in flight ends as FAILED."""
+        await self._multi.aclose()
+        for transfer in self._idle:
+            transfer.curl.close()
+        self._idle.clear()
+
+    async def _hop(self, here: WebAddress, lines: list[str], left: float, request: Request) -> Reply:
+        if self._multi.closed:
+            return Reply(reason="the fetcher is closed")
+        if self._proxy and (refused := self._refused_literal(here.host)):
+            return Reply(reason=_refusal(here.host, refused))
+        transfer = self._idle.pop() if self._idle else self._new()
+        curl = transfer.begin(here.text, lines, max(left, 0.001), request.limit)
+        reason = ""
+        try:
+            await self._multi.add_handle(curl)
+        except pycurl.error as error:
+            reason = self._reason(int(error.args[0]), here, transfer, request)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return Reply(reason=f"{here.host}: the fetcher was closed before the answer came")
+        self._idle.append(transfer)
+        return transfer.end(here.text, reason)
+
+    def _new(self) -> Transfer:
+        transfer = Transfer(self._gate if not self._proxy else None)
+        curl = transfer.curl
+        curl.setopt(pycurl.USERAGENT, self._agent)
+        # An empty proxy overrules the environment's, which would dial past the gate.
+        curl.setopt(pycurl.PROXY, self._proxy)
+        if self._ca_file:
+            curl.setopt(pycurl.CAINFO, self._ca_file)
+        return transfer
+
+    def _refused_literal(self, host: str) -> str:
+        try:
+            # The system's own reading of 127.1 and 0x7f.1, which the proxy may share.
+            literal = host[1:-1] if host.startswith("[") else socket.inet_ntoa(socket.inet_aton(host))
+            return "" if self._gate.permits(str(ip_address(literal))) else literal
+        except (OSError, ValueError):
+            return ""
+
+    def _reason(self, code: int, here: WebAddress, transfer: Transfer, request: Request) -> str:
+        if transfer.fault:
+            return f"{here.host}: {transfer.fault}"
+        if code == pycurl.E_WRITE_ERROR and transfer.status not in WHOLE | {0}:
+            return ""  # We stopped a long explanation of a refusal; it is still that refusal.
+        if transfer.refused and code == pycurl.E_COULDNT_CONNECT:
+            return _refusal(here.host, transfer.refused)
+        if code == pycurl.E_OPERATION_TIMEDOUT:
+            return f"{here.host}: no whole answer within {request.seconds:g} s"
+        if code == pycurl.E_RECV_ERROR and transfer.too_many_headers():
+            return f"{here.host}: {_REASONS[_TOO_LARGE]}"
+        return f"{here.host}: {_REASONS.get(code, f'the exchange broke off (libcurl error {code})')}"
+
+
+def _lines(request: Request) -> list[str]:
+    for name, value in request.headers.items():
+        if not _NAME.fullmatch(name) or not _PRINTABLE.fullmatch(value):
+            raise InputError(
+                f"header {name[:80]!r} must be printable ASCII without line breaks: check its name and value"
+            )
+    # libcurl reads "name:" as an order to leave the header out.
+    own = [f"{name}: {value}" if value else f"{name};" for name, value in request.headers.items()]
+    return own + _conditions(request)
+
+
+def _conditions(request: Request) -> list[str]:
+    lines = []
+    if etag := _validator(request.etag):
+        lines.append(f"If-None-Match: {etag}")
+    if last_modified := _validator(request.last_modified):
+        lines.append(f"If-Modified-Since: {last_modified}")
+    return lines
+
+
+def _validator(text: str | None) -> str | None:
+    """A validator as it came, None if it is too odd to be sent back."""
+    return text if text and len(text) <= LONGEST_VALIDATOR and _PRINTABLE.fullmatch(text) else None
+
+
+def _target(here: WebAddress, location: str) -> WebAddress:
+    location = location.replace(" ", "%20")
+    # Joining would silently drop line breaks and tabs; they are found before it can.
+    web_address(f"http://x/{location}")
+    try:
+        joined = urljoin(here.text, location)
+    except ValueError:
+        raise InputError("address is not a web address") from None
+    return web_address(joined)
+
+
+def _changed_at(headers: Mapping[str, str], polled_at: float) -> tuple[float, ...]:
+    """The time of Last-Modified, unless it is no earlier than the answer itself and so tells nothing."""
+    when = http_date(headers.get("last-modified"))
+    answered = http_date(headers.get("date")) or polled_at
+    return (when,) if when is not None and 0.0 < when < min(answered, polled_at) else ()
+
+
+def _named(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def _host(address: str) -> str:
+    return web_address(address).host
+
+
+def _refusal(host: str, dialled: str) -> str:
+    return f"{host}: its address {dialled} is not public, add it to allow_networks in the settings if it may be polled"

@@ -1,0 +1,239 @@
+"""A store that forgets when the process ends: for tests, trials and demonstrations. The same contract as SQLite's."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Literal
+
+import numpy as np
+
+from unstale.adapters.store_checks import (
+    LONGEST_REASON,
+    check_claim,
+    check_due,
+    check_entries,
+    check_listings,
+    refuse_duplicates,
+)
+from unstale.errors import require
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Claim, Copy, Entry, Listing, Observation, Price, Standing
+
+
+@dataclass(slots=True)
+class _Kept:
+    """All that is held of one source."""
+
+    listing: Listing
+    due: float
+    last: float = -math.inf
+    found: float = -math.inf
+    failures: int = 0
+    belief: bytes | None = None
+    #: the token, the end and the owner of the claim that is held
+    lease: tuple[int, float, str] | None = None
+    observations: list[Observation] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
+
+
+class MemoryStore:
+    """Keeps the contracts `Store` and `Replica` in memory. It keeps all observations; `versions` bounds the copies."""
+
+    def __init__(self, *, versions: int = 3) -> None:
+        require(versions >= 1, "versions", versions, "must be 1 or more", "keep at least the newest copy")
+        self._versions = versions
+        self._sources: dict[int, _Kept] = {}
+        self._ids: dict[str, int] = {}
+        self._settings: dict[str, bytes] = {}
+        self._prices: list[Price] = []
+        self._counters: Counter[str] = Counter()
+
+    def add(
+        self, listings: Sequence[Listing], now: float, *, duplicates: Literal["refuse", "replace"] = "refuse"
+    ) -> list[int]:
+        """Add all or none; known addresses are refused or take the new listing."""
+        texts = check_listings(listings, now, duplicates)
+        if duplicates == "refuse":
+            refuse_duplicates(listings, self._ids.keys())
+        ids = []
+        for listing, text in zip(listings, texts, strict=True):
+            # Options go through JSON, as in any store: nobody can change them from outside.
+            plain = dataclasses.replace(listing, options=json.loads(text) if text else {})
+            source = self._ids.get(listing.address)
+            if source is None:
+                self._counters["added"] += 1
+                source = self._ids[listing.address] = self._counters["added"]
+                self._sources[source] = _Kept(dataclasses.replace(plain, id=source, added_at=now), now)
+            else:
+                kept = self._sources[source]
+                kept.listing = dataclasses.replace(plain, id=source, added_at=kept.listing.added_at)
+                if listing.paused:
+                    self._end(kept, "ended")
+            ids.append(source)
+        return ids
+
+    def remove(self, sources: Sequence[int]) -> int:
+        """Forget sources with all they taught."""
+        gone = [kept for source in sources if (kept := self._sources.pop(int(source), None))]
+        for kept in gone:
+            self._end(kept, "ended")
+            del self._ids[kept.listing.address]
+        return len(gone)
+
+    def fleet(self, width: int) -> Standing:
+        """Everything a start needs, in columns."""
+        all_kept = list(self._sources.values())
+        listings = [kept.listing for kept in all_kept]
+        hosts = tuple(sorted({listing.host for listing in listings}))
+        beliefs = np.zeros((len(all_kept), width))
+        for i, kept in enumerate(all_kept):
+            if kept.belief is not None and len(kept.belief) == 8 * width:
+                beliefs[i] = np.frombuffer(kept.belief)
+        return Standing(
+            source=np.array([s.id for s in listings], dtype=np.int64),
+            weight=np.array([s.weight for s in listings], dtype=np.float64),
+            cost=np.array([s.cost for s in listings], dtype=np.float64),
+            shortest=np.array([s.shortest for s in listings], dtype=np.float64),
+            longest=np.array([s.longest for s in listings], dtype=np.float64),
+            host=np.array([hosts.index(s.host) for s in listings], dtype=np.int64),
+            hosts=hosts,
+            paused=np.array([s.paused for s in listings], dtype=np.bool_),
+            due=np.array([kept.due for kept in all_kept], dtype=np.float64),
+            last=np.array([kept.last for kept in all_kept], dtype=np.float64),
+            found=np.array([kept.found for kept in all_kept], dtype=np.float64),
+            failures=np.array([kept.failures for kept in all_kept], dtype=np.int64),
+            beliefs=beliefs,
+            settings=dict(self._settings),
+            price=self._prices[-1] if self._prices else None,
+        )
+
+    def claim(self, now: float, limit: int, *, lease: float, owner: str) -> list[Claim]:
+        """Up to `limit` sources that are due, longest overdue first."""
+        check_claim(now, limit, lease)
+        for kept in self._sources.values():
+            if kept.lease and not now < kept.lease[1] <= now + lease:
+                self._end(kept, "expired")
+        due = [
+            (kept.due, source)
+            for source, kept in self._sources.items()
+            if kept.due <= now and not kept.lease and not kept.listing.paused
+        ]
+        return [self._claim(source, now + lease, owner) for _, source in sorted(due)[: int(limit)]]
+
+    def record(
+        self, entries: Sequence[Entry], *, settings: Mapping[str, bytes] | None = None, price: Price | None = None
+    ) -> list[bool]:
+        """Observations, copies, beliefs, due times, settings and a price."""
+        check_entries(entries)
+        self._settings.update(settings or {})
+        if price is not None:
+            self._prices.append(price)
+        return [self._record(entry) for entry in entries]
+
+    def give_back(self, owner: str, claims: Sequence[Claim] | None = None) -> int:
+        """End claims without an outcome: these, or all of the owner's."""
+        tokens = None if claims is None else {claim.token for claim in claims}
+        ended = [
+            kept
+            for kept in self._sources.values()
+            if kept.lease and kept.lease[2] == owner and (tokens is None or kept.lease[0] in tokens)
+        ]
+        for kept in ended:
+            self._end(kept, "given_back")
+        return len(ended)
+
+    def set_due(self, sources: Sequence[int], due: Sequence[float]) -> None:
+        """Move due times."""
+        check_due(sources, due)
+        for source, time in zip(sources, due, strict=True):
+            if int(source) in self._sources:
+                self._sources[int(source)].due = float(time)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def find(self, address: str) -> int | None:
+        """The id of the source at this address."""
+        return self._ids.get(address)
+
+    def listings(self, sources: Sequence[int]) -> list[Listing]:
+        """Sources as they are listed."""
+        return [self._sources[int(source)].listing for source in sources if int(source) in self._sources]
+
+    def copy(self, source: int, version: int | None = None) -> Copy | None:
+        """A kept version, the newest if none is named."""
+        copies = self._sources[source].copies if source in self._sources else []
+        return next((copy for copy in reversed(copies) if version in (None, copy.version)), None)
+
+    def versions(self, source: int) -> list[int]:
+        """The kept versions, newest first."""
+        return [copy.version for copy in reversed(self._sources[source].copies)] if source in self._sources else []
+
+    def observations(self, source: int, limit: int = 1000) -> list[Observation]:
+        """What polls taught, newest first."""
+        return self._sources[source].observations[::-1][:limit] if source in self._sources else []
+
+    def prices(self, since: float) -> list[Price]:
+        """The published prices from a time on, oldest first."""
+        return [price for price in self._prices if price.at >= since]
+
+    def counters(self) -> dict[str, int]:
+        """Totals since the store was made."""
+        return {name: value for name, value in sorted(self._counters.items()) if value}
+
+    def _end(self, kept: _Kept, how: str) -> None:
+        if kept.lease:
+            kept.lease = None
+            self._counters[how] += 1
+
+    def _claim(self, source: int, until: float, owner: str) -> Claim:
+        kept = self._sources[source]
+        self._counters["claimed"] += 1
+        token = self._counters["claimed"]
+        kept.lease = (token, until, owner)
+        newest = kept.copies[-1] if kept.copies else None
+        told = (newest.body.etag, newest.body.last_modified, newest.body.fingerprint) if newest else (None, None, None)
+        return Claim(source, token, kept.listing.address, kept.listing.kind, kept.due, kept.listing.options, kept.last,
+                     kept.failures, kept.observations[-1].token if kept.observations else 0,
+                     newest.version if newest else 0, *told)  # fmt: skip
+
+    def _record(self, entry: Entry) -> bool:
+        kept = self._sources.get(entry.claim.source)
+        if kept is None or not kept.lease or kept.lease[0] != entry.claim.token:
+            self._counters["dropped"] += 1
+            return False
+        elapsed = math.nan if math.isinf(kept.last) else entry.polled_at - kept.last
+        kept.lease = None
+        reason = entry.reason[:LONGEST_REASON]
+        seen = Observation(entry.claim.token, entry.claim.source, entry.polled_at, entry.answer, elapsed,
+                           entry.modified, entry.received, reason)  # fmt: skip
+        kept.observations.append(seen)
+        if entry.answer is Answer.FAILED:
+            kept.failures += 1
+        else:
+            kept.failures, kept.last = 0, entry.polled_at
+            kept.found = entry.polled_at if entry.answer is Answer.CHANGED else min(kept.found, entry.polled_at)
+        kept.due = entry.due
+        kept.belief = entry.belief if entry.belief is not None else kept.belief
+        self._keep(kept, entry)
+        for name, more in (("recorded", 1), (entry.answer.value, 1), ("bytes", entry.received)):
+            self._counters[name] += more
+        return True
+
+    def _keep(self, kept: _Kept, entry: Entry) -> None:
+        if entry.body is None:
+            return
+        digest = sha256(entry.body.data).digest()
+        newest = kept.copies[-1] if kept.copies else None
+        if newest and newest.digest == digest:
+            kept.copies[-1] = dataclasses.replace(newest, body=entry.body)
+        else:
+            number = newest.version + 1 if newest else 1
+            kept.copies.append(Copy(entry.claim.source, number, entry.polled_at, digest, entry.body))
+            del kept.copies[: -self._versions]

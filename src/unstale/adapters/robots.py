@@ -1,0 +1,105 @@
+"""What a site's robots.txt allows us: asked once a day per origin, kept while the site cannot be asked [RFC 9309].
+
+No such file (4xx) allows everything; a site in trouble (5xx, 429, silence) is left alone for now, unless we still know
+what it said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from protego import Protego
+
+from unstale.adapters.addresses import web_address
+from unstale.adapters.transfer import Reply
+from unstale.ports import Request
+
+#: bytes that are read, seconds that rules are kept, used while the site fails, and left alone after a failure
+LIMIT, FRESH, LAST_GOOD, AGAIN = 512_000, 86_400.0, 30 * 86_400.0, 900.0
+#: longest pause between polls that a site is granted, in seconds
+LONGEST_DELAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """Whether a source may be polled now; `delay` is the pause the site wants between polls, in seconds.
+
+    If not, `reason` says why in one sentence, and `retry_after` when to ask again if the answer may soon be another.
+    """
+
+    allowed: bool
+    delay: float = 0.0
+    reason: str = ""
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    until: float
+    said_at: float
+    rules: Protego | None
+    reason: str = ""
+
+
+class Robots:
+    """Answers for every web address whether `agent` may poll it; asks through `look`, so through the gate.
+
+    `kept` bounds the origins remembered; the one asked longest ago is forgotten first.
+    """
+
+    def __init__(self, look: Callable[[Request], Awaitable[Reply]], *, agent: str = "unstale", seconds: float = 30.0,
+                 kept: int = 4096, now: Callable[[], float] = time.time) -> None:  # fmt: skip
+        self._look, self._agent, self._seconds, self._kept, self._now = look, agent, seconds, kept, now
+        self._known: dict[str, _Known] = {}
+        self._asking: dict[str, asyncio.Task[_Known]] = {}
+
+    async def ask(self, address: str) -> Permission:
+        """Whether `address` may be polled now. Many at once about one origin ask it once."""
+        place = web_address(address)
+        known = self._known.get(place.origin)
+        if known is None or known.until <= self._now():
+            task = self._asking.get(place.origin)
+            if task is None:
+                task = asyncio.create_task(self._learn(place.origin, place.host, known))
+                self._asking[place.origin] = task
+            # One who gives up must not take the answer from the others.
+            known = await asyncio.shield(task)
+        if known.reason:
+            return Permission(False, reason=known.reason, retry_after=max(known.until - self._now(), 1.0))
+        if known.rules is None:
+            return Permission(True)
+        delay = min(known.rules.crawl_delay(self._agent) or 0.0, LONGEST_DELAY)
+        if known.rules.can_fetch(place.text, self._agent):
+            return Permission(True, delay)
+        return Permission(
+            False, delay, f"{place.host}: its robots.txt does not allow {self._agent} to poll this source"
+        )
+
+    async def _learn(self, origin: str, host: str, before: _Known | None) -> _Known:
+        try:
+            reply = await self._look(Request(f"{origin}/robots.txt", limit=LIMIT, seconds=self._seconds))
+            known = self._judge(reply, host, before)
+            self._known.pop(origin, None)
+            self._known[origin] = known
+            while len(self._known) > self._kept:
+                del self._known[next(iter(self._known))]
+            return known
+        finally:
+            del self._asking[origin]
+
+    def _judge(self, reply: Reply, host: str, before: _Known | None) -> _Known:
+        now, status = self._now(), reply.status
+        # A file cut at the limit counts as far as it was read; one cut by a broken connection does not.
+        if 200 <= status < 300 and (not reply.reason or len(reply.body) == LIMIT):
+            return _Known(now + FRESH, now, Protego.parse(reply.body.decode("utf-8", "replace")))
+        if 300 <= status < 500 and status != 429 and not reply.reason:
+            return _Known(now + FRESH, now, None)
+        if before is not None and not before.reason and now - before.said_at < LAST_GOOD:
+            return _Known(now + AGAIN, before.said_at, before.rules)
+        why = reply.reason or f"it answered {status}"
+        return _Known(
+            now + AGAIN, now, None, f"{host}: its robots.txt cannot be read now, {why.removeprefix(host + ': ')}"
+        )

@@ -1,0 +1,90 @@
+"""Copies in SQLite: bytes are kept once, compressed, under their SHA-256, and are checked against it when read.
+
+The database's own integrity check does not see a flipped bit inside a body; the digest does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+
+import apsw
+import zstandard
+
+from unstale.errors import StoreError, sentence
+from unstale.ports import Body, Copy
+
+_LEVEL = 3
+_NEWEST = 2**62
+
+
+def keep(db: apsw.Connection, source: int, newest: int, body: Body, taken_at: float, versions: int) -> int:
+    """Keep a body as the next version and drop the oldest; the newest version then. Inside a transaction."""
+    digest = sha256(body.data).digest()
+    content = db.execute("SELECT id FROM contents WHERE digest = ?", (digest,)).get
+    told = (body.media_type, body.etag, body.last_modified, body.fingerprint, body.address)
+    held = db.execute("SELECT content FROM copies WHERE source = ? AND version = ?", (source, newest)).get
+    if content is not None and content == held:
+        db.execute(
+            "UPDATE copies SET media_type = ?, etag = ?, last_modified = ?, fingerprint = ?, address = ? "
+            "WHERE source = ? AND version = ?",
+            (*told, source, newest),
+        )
+        return newest
+    if content is None:
+        packed = zstandard.ZstdCompressor(level=_LEVEL).compress(body.data)
+        db.execute(
+            "INSERT INTO contents(digest, size, uses, body) VALUES (?, ?, 0, ?)", (digest, len(body.data), packed)
+        )
+        content = db.last_insert_rowid()
+    version = newest + 1
+    db.execute(
+        "INSERT INTO copies(source, version, content, taken_at, media_type, etag, last_modified, fingerprint, address) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (source, version, content, taken_at, *told),
+    )
+    db.execute("DELETE FROM copies WHERE source = ? AND version <= ?", (source, version - versions))
+    return version
+
+
+def read(db: apsw.Connection, source: int, version: int | None) -> Copy | None:
+    """A version of a source, the newest if none is named, with its bytes checked."""
+    row = db.execute(
+        "SELECT c.version, c.taken_at, c.media_type, c.etag, c.last_modified, c.fingerprint, c.address, "
+        "t.digest, t.size, t.body FROM copies c LEFT JOIN contents t ON t.id = c.content "
+        "WHERE c.source = ? AND c.version BETWEEN ? AND ? ORDER BY c.version DESC LIMIT 1",
+        (source, version or 0, version or _NEWEST),
+    ).fetchone()
+    if row is None:
+        return None
+    number, taken_at, media_type, etag, last_modified, fingerprint, address, digest, size, packed = row
+    data = _unpacked(digest, size, packed)
+    if data is None:
+        raise StoreError(sentence("copy", f"{number} of source {source}", "is damaged on the disk",
+                                  "poll the source again or restore a backup"))  # fmt: skip
+    return Copy(source, number, taken_at, digest, Body(data, media_type, etag, last_modified, fingerprint, address))
+
+
+def damaged(db: apsw.Connection) -> Iterator[tuple[int, int]]:
+    """Every (source, version) whose bytes are not what was stored."""
+    broken = [
+        content
+        for content, digest, size, packed in db.execute("SELECT id, digest, size, body FROM contents ORDER BY id")
+        if _unpacked(digest, size, packed) is None
+    ]
+    for content in broken:
+        yield from db.execute("SELECT source, version FROM copies WHERE content = ? ORDER BY 1, 2", (content,))
+    yield from db.execute("SELECT source, version FROM copies WHERE content NOT IN (SELECT id FROM contents)")
+
+
+def _unpacked(digest: bytes | None, size: int, packed: bytes) -> bytes | None:
+    if digest is None:
+        return None
+    try:
+        # A damaged header can claim any size, so it is read before room is made for it.
+        if zstandard.frame_content_size(packed) != size:
+            return None
+        data: bytes = zstandard.ZstdDecompressor().decompress(packed)
+    except zstandard.ZstdError:
+        return None
+    return data if sha256(data).digest() == digest else None

@@ -1,0 +1,133 @@
+"""The SQLite file of a store: how it is opened, which versions are safe, its tables and how they grow up.
+
+Rules of this file:
+1. A migration is one transaction and raises `user_version` in it: a kill leaves the old version or the new one.
+2. Migrations are only ever appended. A file of a newer version is refused, never guessed at.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+
+from unstale.errors import StoreError, sentence
+
+#: "unst" in the file's header: another program's database is not ours to migrate
+APPLICATION = 0x756E7374
+#: milliseconds that a transaction of another process is waited for
+PATIENCE = 10_000
+
+_V1 = """
+CREATE TABLE hosts(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE sources(
+    id INTEGER PRIMARY KEY, address TEXT NOT NULL UNIQUE, kind TEXT NOT NULL,
+    weight REAL NOT NULL, cost REAL NOT NULL, host INTEGER NOT NULL REFERENCES hosts(id),
+    shortest REAL NOT NULL, longest REAL NOT NULL, options TEXT, paused INTEGER NOT NULL, added_at REAL NOT NULL
+) STRICT;
+-- who waits, and until when: narrow, so that what is due lies on few pages
+CREATE TABLE sched(due REAL NOT NULL, source INTEGER NOT NULL, PRIMARY KEY(due, source)) STRICT, WITHOUT ROWID;
+CREATE TABLE leases(
+    source INTEGER PRIMARY KEY, token INTEGER NOT NULL, claimed_until REAL NOT NULL, owner TEXT NOT NULL
+) STRICT;
+CREATE TABLE beliefs(
+    source INTEGER PRIMARY KEY, due REAL NOT NULL, last REAL NOT NULL, found REAL NOT NULL,
+    failures INTEGER NOT NULL, latest INTEGER NOT NULL, version INTEGER NOT NULL, belief BLOB
+) STRICT;
+-- the belief as it was after observation `latest`: what is older may be dropped
+CREATE TABLE checkpoints(
+    source INTEGER PRIMARY KEY, latest INTEGER NOT NULL, last REAL NOT NULL, found REAL NOT NULL, belief BLOB
+) STRICT;
+-- appended only; `previous` chains those of one source, so that its history needs no index
+CREATE TABLE observations(
+    token INTEGER PRIMARY KEY, source INTEGER NOT NULL, polled_at REAL NOT NULL, answer INTEGER NOT NULL,
+    elapsed REAL, modified REAL, bytes INTEGER NOT NULL, reason TEXT, previous INTEGER NOT NULL
+) STRICT;
+CREATE TABLE contents(
+    id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, size INTEGER NOT NULL, uses INTEGER NOT NULL,
+    body BLOB NOT NULL
+) STRICT;
+CREATE TABLE copies(
+    source INTEGER NOT NULL, version INTEGER NOT NULL, content INTEGER NOT NULL, taken_at REAL NOT NULL,
+    media_type TEXT NOT NULL, etag TEXT, last_modified TEXT, fingerprint BLOB, address TEXT NOT NULL,
+    PRIMARY KEY(source, version)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER copy_added AFTER INSERT ON copies BEGIN
+    UPDATE contents SET uses = uses + 1 WHERE id = new.content;
+END;
+CREATE TRIGGER copy_removed AFTER DELETE ON copies BEGIN
+    UPDATE contents SET uses = uses - 1 WHERE id = old.content;
+    DELETE FROM contents WHERE id = old.content AND uses = 0;
+END;
+CREATE TABLE prices(id INTEGER PRIMARY KEY, at REAL NOT NULL, price REAL NOT NULL, budget REAL NOT NULL) STRICT;
+CREATE TABLE counters(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE settings(name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
+"""
+
+#: the step from version i to version i + 1
+MIGRATIONS: tuple[str, ...] = (_V1,)
+
+
+def safe(version: tuple[int, ...]) -> bool:
+    """Whether this SQLite is free of the WAL-reset bug, by which a committed transaction can vanish.
+
+    Fixed in 3.51.3 and in two older lines; 3.52.0 was withdrawn.
+
+    >>> [safe(v) for v in ((3, 40, 1), (3, 44, 6), (3, 50, 7), (3, 51, 2), (3, 51, 3), (3, 52, 0), (3, 54, 1))]
+    [False, True, True, False, True, False, True]
+    """
+    if version < (3, 51, 3):
+        return (3, 44, 6) <= version < (3, 45) or (3, 50, 7) <= version < (3, 51)
+    return version[:3] != (3, 52, 0)
+
+
+def connect(path: Path) -> apsw.Connection:
+    """An open, migrated store file: WAL, and every commit on the disk before it returns."""
+    library = apsw.sqlite_lib_version()
+    if not safe(tuple(int(part) for part in library.split("."))):
+        raise StoreError(sentence("SQLite", library, "can lose what it has committed (WAL-reset bug)",
+                                  "install apsw 3.51.3 or later"))  # fmt: skip
+    db = apsw.Connection(str(path))
+    try:
+        db.set_busy_timeout(PATIENCE)
+        _recognise(db, path)
+        mode = db.execute("PRAGMA journal_mode = WAL").get
+        if mode != "wal":
+            raise StoreError(sentence("store", repr(str(path)), f"has no write-ahead log here but {mode}",
+                                      "put it on a local disk"))  # fmt: skip
+        for setting in ("synchronous = FULL", "wal_autocheckpoint = 4000", "journal_size_limit = 67108864",
+                        "cache_size = -65536", "temp_store = MEMORY"):  # fmt: skip
+            db.execute(f"PRAGMA {setting}")
+        _migrate(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _recognise(db: apsw.Connection, path: Path) -> None:
+    version, application = db.pragma("user_version"), db.pragma("application_id")
+    tables = db.execute("SELECT count(*) FROM sqlite_schema").get
+    if application != APPLICATION and (tables or application):
+        raise StoreError(sentence("store", repr(str(path)), "is another program's database",
+                                  "choose another file"))  # fmt: skip
+    if version > len(MIGRATIONS):
+        raise StoreError(sentence("store", repr(str(path)), f"has version {version}, this program knows "
+                                  f"{len(MIGRATIONS)}", "install a newer unstale"))  # fmt: skip
+
+
+def _migrate(db: apsw.Connection) -> None:
+    while db.pragma("user_version") < len(MIGRATIONS):
+        # Another process may migrate too: who comes second finds it done.
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            version = db.pragma("user_version")
+            if version < len(MIGRATIONS):
+                db.execute(MIGRATIONS[version])
+                db.execute(f"PRAGMA application_id = {APPLICATION}")
+                db.execute(f"PRAGMA user_version = {version + 1}")
+            db.execute("COMMIT")
+        except BaseException:
+            if not db.get_autocommit():
+                db.execute("ROLLBACK")
+            raise

@@ -1,0 +1,288 @@
+"""The embedded store: everything the engine must not forget, in one SQLite file.
+
+Rules of this file:
+1. One public call is one transaction, synced to the disk before it returns. Many outcomes in one call share a sync.
+2. A source that is not paused is in `sched` or in `leases`. Whoever takes it out of one puts it into the other.
+3. A token is spent by deleting its lease in the transaction that records: nothing is applied twice.
+4. After an error of the disk itself nothing is tried again on the same file handle: it must be opened anew.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import apsw
+
+from unstale.adapters import sqlite_copies
+from unstale.adapters.sqlite_replica import ANSWERS, SqliteReplica
+from unstale.adapters.sqlite_retention import checkpoint, drop_old
+from unstale.adapters.store_checks import (
+    LONGEST_REASON,
+    check_claim,
+    check_due,
+    check_entries,
+    check_listings,
+    refuse_duplicates,
+)
+from unstale.core.checks import number
+from unstale.errors import require
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Claim, Entry, Listing, Price
+
+#: seconds for which observations are kept, unless said otherwise
+HORIZON = 90 * 86400.0
+#: versions of a source that are kept
+VERSIONS = 3
+
+_NUMBER = {answer: i for i, answer in enumerate(ANSWERS)}
+_PUT_BACK = "INSERT INTO sched(due, source) SELECT due, source FROM beliefs WHERE source = ?"
+
+
+class SqliteStore(SqliteReplica):
+    """Keeps the contracts `Store` and `Replica` in one file; `versions` and `horizon` (seconds) bound its growth."""
+
+    def __init__(self, path: str | Path, *, versions: int = VERSIONS, horizon: float = HORIZON) -> None:
+        require(versions >= 1, "versions", versions, "must be 1 or more", "keep at least the newest copy")
+        self._versions, self._horizon = int(versions), number("horizon", horizon, above=0, infinite=True)
+        super().__init__(path)
+
+    def add(
+        self, listings: Sequence[Listing], now: float, *, duplicates: Literal["refuse", "replace"] = "refuse"
+    ) -> list[int]:
+        """Add all or none; known addresses are refused or take the new listing."""
+        options = check_listings(listings, now, duplicates)
+        with self._writing() as db:
+            each = ((listing.address,) for listing in listings)
+            rows: Any = db.executemany("SELECT address, id FROM sources WHERE address = ?", each)
+            known: dict[str, int] = dict(rows)
+            if duplicates == "refuse":
+                refuse_duplicates(listings, known.keys())
+            hosts = _hosts(db, {listing.host for listing in listings})
+            following = (db.execute("SELECT value FROM counters WHERE name = 'added'").get or 0) + 1
+            ids, new, replaced = [], [], []
+            for s, text in zip(listings, options, strict=True):
+                source = known.get(s.address)
+                given = (s.kind, float(s.weight), float(s.cost), hosts[s.host], float(s.shortest), float(s.longest),
+                         text, int(s.paused))  # fmt: skip
+                if source is None:
+                    source = known[s.address] = following
+                    following += 1
+                    new.append((source, s.address, now, *given))
+                else:
+                    replaced.append((*given, source))
+                ids.append(source)
+            _count(db, {"added": len(new)})
+            db.executemany(
+                "INSERT INTO sources"
+                "(id, address, added_at, kind, weight, cost, host, shortest, longest, options, paused) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                new,
+            )
+            db.executemany(
+                "UPDATE sources SET kind = ?, weight = ?, cost = ?, host = ?, shortest = ?, longest = ?, options = ?, "
+                "paused = ? WHERE id = ?",
+                replaced,
+            )
+            db.executemany(
+                "INSERT INTO beliefs(source, due, last, found, failures, latest, version, belief) "
+                "VALUES (?, ?, ?, ?, 0, 0, 0, NULL)",
+                ((source, now, -math.inf, -math.inf) for source, *_ in new),
+            )
+            last = dict(zip(ids, listings, strict=True))
+            paused = [(source,) for source, listing in last.items() if listing.paused]
+            awake = [(source,) for source, listing in last.items() if not listing.paused]
+            _take_out(db, paused)
+            db.executemany(
+                "INSERT OR IGNORE INTO sched(due, source) SELECT due, source FROM beliefs WHERE source = ?1 "
+                "AND NOT EXISTS (SELECT 1 FROM leases WHERE source = ?1)",
+                awake,
+            )
+        return ids
+
+    def remove(self, sources: Sequence[int]) -> int:
+        """Forget sources with all they taught."""
+        which = [(int(source),) for source in sources]
+        with self._writing() as db:
+            _take_out(db, which)
+            db.executemany(
+                "DELETE FROM observations WHERE token IN (WITH RECURSIVE chain(token) AS ("
+                " SELECT latest FROM beliefs WHERE source = ?"
+                " UNION ALL SELECT o.previous FROM observations o JOIN chain ON o.token = chain.token"
+                ") SELECT token FROM chain)",
+                which,
+            )
+            for table in ("copies", "beliefs", "checkpoints"):
+                db.executemany(f"DELETE FROM {table} WHERE source = ?", which)
+            return len(db.executemany("DELETE FROM sources WHERE id = ? RETURNING id", which).fetchall())
+
+    def claim(self, now: float, limit: int, *, lease: float, owner: str) -> list[Claim]:
+        """Up to `limit` sources that are due, longest overdue first."""
+        check_claim(now, limit, lease)
+        with self._writing() as db:
+            expired = db.execute(
+                "DELETE FROM leases WHERE claimed_until <= ? OR claimed_until > ? RETURNING source", (now, now + lease)
+            ).fetchall()
+            db.executemany(_PUT_BACK, expired)
+            due: list[Any] = db.execute(
+                "SELECT source, due FROM sched WHERE due <= ? ORDER BY due, source LIMIT ?", (now, int(limit))
+            ).fetchall()
+            first = db.execute("SELECT value FROM counters WHERE name = 'claimed'").get or 0
+            _count(db, {"expired": len(expired), "claimed": len(due)})
+            if not due:
+                return []
+            # What was read is the head of the table: all up to the last one.
+            db.execute("DELETE FROM sched WHERE (due, source) <= (?, ?)", (due[-1][1], due[-1][0]))
+            tokens = range(first + 1, first + 1 + len(due))
+            db.executemany(
+                "INSERT INTO leases(source, token, claimed_until, owner) VALUES (?, ?, ?, ?)",
+                ((source, token, now + lease, owner) for (source, _), token in zip(due, tokens, strict=True)),
+            )
+            details: Any = db.executemany(
+                "SELECT s.address, s.kind, b.due, s.options, b.last, b.failures, b.latest, b.version, "
+                "c.etag, c.last_modified, c.fingerprint FROM sources s JOIN beliefs b ON b.source = s.id "
+                "LEFT JOIN copies c ON c.source = s.id AND c.version = b.version WHERE s.id = ?",
+                ((source,) for source, _ in due),
+            )
+            return [
+                Claim(source, token, address, kind, time, json.loads(options) if options else {}, *rest)
+                for (source, _), token, (address, kind, time, options, *rest) in zip(due, tokens, details, strict=True)
+            ]
+
+    def record(
+        self, entries: Sequence[Entry], *, settings: Mapping[str, bytes] | None = None, price: Price | None = None
+    ) -> list[bool]:
+        """Observations, copies, beliefs, due times, settings and a price, in one transaction."""
+        check_entries(entries)
+        with self._writing() as db:
+            held = {
+                token
+                for (token,) in db.executemany(
+                    "DELETE FROM leases WHERE source = ? AND token = ? RETURNING token",
+                    ((entry.claim.source, entry.claim.token) for entry in entries),
+                )
+            }
+            mine = [entry for entry in entries if entry.claim.token in held]
+            checkpoint(db, mine, self._horizon)
+            _observe(db, mine)
+            versions = [self._keep(db, entry) for entry in mine]
+            db.executemany(
+                "UPDATE beliefs SET due = ?, last = ?, found = min(?, coalesce(?, found)), failures = ?, latest = ?, "
+                "version = ?, belief = coalesce(?, belief) WHERE source = ?",
+                (
+                    (e.due, *_answered(e), e.claim.token, version, e.belief, e.claim.source)
+                    for e, version in zip(mine, versions, strict=True)
+                ),
+            )
+            db.executemany("INSERT INTO sched(due, source) VALUES (?, ?)", ((e.due, e.claim.source) for e in mine))
+            _count(db, {"recorded": len(mine), "dropped": len(entries) - len(mine),
+                        **{a.value: sum(e.answer is a for e in mine) for a in Answer},
+                        "bytes": sum(e.received for e in mine)})  # fmt: skip
+            db.executemany(
+                "INSERT INTO settings(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+                (settings or {}).items(),
+            )
+            if price is not None:
+                db.execute(
+                    "INSERT INTO prices(at, price, budget) VALUES (?, ?, ?)", (price.at, price.price, price.budget)
+                )
+            if mine:
+                drop_old(db, min(e.polled_at for e in mine), self._horizon, len(mine))
+        return [entry.claim.token in held for entry in entries]
+
+    def give_back(self, owner: str, claims: Sequence[Claim] | None = None) -> int:
+        """End claims without an outcome: these, or all of the owner's."""
+        with self._writing() as db:
+            if claims is None:
+                ended = db.execute("DELETE FROM leases WHERE owner = ? RETURNING source", (owner,)).fetchall()
+            else:
+                ended = db.executemany(
+                    "DELETE FROM leases WHERE source = ? AND token = ? AND owner = ? RETURNING source",
+                    ((claim.source, claim.token, owner) for claim in claims),
+                ).fetchall()
+            db.executemany(_PUT_BACK, ended)
+            _count(db, {"given_back": len(ended)})
+        return len(ended)
+
+    def set_due(self, sources: Sequence[int], due: Sequence[float]) -> None:
+        """Move due times."""
+        check_due(sources, due)
+        moved = [(float(time), int(source)) for source, time in zip(sources, due, strict=True)]
+        with self._writing() as db:
+            for pair in moved:
+                # Only of a source that waits: one that is claimed or paused is not in sched.
+                db.execute(
+                    "UPDATE sched SET due = ?1 WHERE source = ?2 AND due = (SELECT due FROM beliefs WHERE source = ?2)",
+                    pair,
+                )
+                db.execute("UPDATE beliefs SET due = ? WHERE source = ?", pair)
+
+    def _keep(self, db: apsw.Connection, entry: Entry) -> int:
+        claim = entry.claim
+        if entry.body is None:
+            return claim.version
+        return sqlite_copies.keep(db, claim.source, claim.version, entry.body, entry.polled_at, self._versions)
+
+    @contextmanager
+    def _writing(self) -> Iterator[apsw.Connection]:
+        with self._reading() as db:
+            try:
+                db.execute("BEGIN IMMEDIATE")
+                yield db
+                db.execute("COMMIT")
+            except BaseException as error:
+                broken = isinstance(error, apsw.IOError | apsw.CorruptError)
+                if broken:
+                    self._db = None
+                    db.close(force=True)
+                elif db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+
+
+def _answered(entry: Entry) -> tuple[float, float, float | None, int]:
+    """When the source last answered, the latest that a change can have been found, when one was, and the failures.
+
+    After a clock has jumped back, time runs from the new reading: nothing is dated later than the last answer.
+    """
+    if entry.answer is Answer.FAILED:
+        return entry.claim.last, math.inf, None, entry.claim.failures + 1
+    return entry.polled_at, entry.polled_at, entry.polled_at if entry.answer is Answer.CHANGED else None, 0
+
+
+def _observe(db: apsw.Connection, entries: Iterable[Entry]) -> None:
+    db.executemany(
+        "INSERT INTO observations(token, source, polled_at, answer, elapsed, modified, bytes, reason, previous) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            (e.claim.token, e.claim.source, e.polled_at, _NUMBER[e.answer],
+             None if math.isinf(e.claim.last) else e.polled_at - e.claim.last, e.modified, e.received,
+             e.reason[:LONGEST_REASON] or None, e.claim.latest)
+            for e in entries
+        ),
+    )  # fmt: skip
+
+
+def _take_out(db: apsw.Connection, sources: Iterable[tuple[int]]) -> None:
+    """Out of `sched` and `leases`: a claim on it is void."""
+    which = list(sources)
+    db.executemany("DELETE FROM sched WHERE source = ?1 AND due = (SELECT due FROM beliefs WHERE source = ?1)", which)
+    ended = db.executemany("DELETE FROM leases WHERE source = ? RETURNING source", which).fetchall()
+    _count(db, {"ended": len(ended)})
+
+
+def _count(db: apsw.Connection, more: Mapping[str, int]) -> None:
+    db.executemany(
+        "INSERT INTO counters(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = value + excluded.value",
+        ((name, value) for name, value in more.items() if value),
+    )
+
+
+def _hosts(db: apsw.Connection, names: Iterable[str]) -> dict[str, int]:
+    each = [(name,) for name in sorted(names)]
+    db.executemany("INSERT OR IGNORE INTO hosts(name) VALUES (?)", each)
+    return {name: db.execute("SELECT id FROM hosts WHERE name = ?", (name,)).get for (name,) in each}

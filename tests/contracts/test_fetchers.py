@@ -1,0 +1,196 @@
+"""What every fetcher promises; members are discovered, so a new one without an example fails."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import pkgutil
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from importlib import import_module
+
+import pytest
+
+import unstale.adapters
+from support.loopback import Loopback, answer
+from unstale.adapters.addresses import Gate
+from unstale.adapters.http_fetcher import HttpFetcher
+from unstale.adapters.memory_fetcher import MemoryFetcher
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Fetcher, Request
+
+NOW = 1.8e9
+
+
+@dataclass
+class World:
+    """A fetcher with a source at `address`; `put` gives it a body, `fail` breaks it, `stall` lets it answer never."""
+
+    fetcher: Fetcher
+    address: str
+    put: Callable[[bytes], None]
+    fail: Callable[[], None]
+    stall: Callable[[], None]
+
+
+@asynccontextmanager
+async def http() -> AsyncIterator[World]:
+    async def stalled(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(60)
+
+    async with Loopback({}) as server:
+
+        def put(body: bytes) -> None:
+            tag = f'"{hash(body)}"'
+
+            async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                same = server.asked[-1].get("if-none-match") == tag
+                writer.write(answer(status="304 Not Modified") if same else answer(body, etag=tag))
+                await writer.drain()
+
+            server.speeches["/"] = speak
+
+        fetcher = HttpFetcher(Gate(["127.0.0.1/32"]), now=lambda: NOW)
+        yield World(
+            fetcher, f"{server.origin}/", put,
+            fail=lambda: server.speeches.__setitem__("/", answer(status="500 Oops")),
+            stall=lambda: server.speeches.__setitem__("/", stalled),
+        )  # fmt: skip
+        await fetcher.close()
+
+
+@asynccontextmanager
+async def memory() -> AsyncIterator[World]:
+    fetcher = MemoryFetcher(now=lambda: NOW)
+    yield World(
+        fetcher, "memory:a", lambda body: fetcher.put("memory:a", body),
+        fail=lambda: fetcher.fail("memory:a", "it is broken"),
+        stall=lambda: fetcher.put("memory:a", b"", seconds=60.0),
+    )  # fmt: skip
+    await fetcher.close()
+
+
+EXAMPLES: dict[str, Callable[[], AbstractAsyncContextManager[World]]] = {"HttpFetcher": http, "MemoryFetcher": memory}
+
+
+def test_every_member_has_an_example() -> None:
+    found = set()
+    for module in pkgutil.walk_packages(unstale.adapters.__path__, "unstale.adapters."):
+        for name, member in inspect.getmembers(import_module(module.name), inspect.isclass):
+            if member.__module__ == module.name and hasattr(member, "fetch") and hasattr(member, "close"):
+                found.add(name)
+    assert found == set(EXAMPLES)
+
+
+@pytest.fixture(params=EXAMPLES)
+def play(request: pytest.FixtureRequest) -> Callable[[Callable[[World], Awaitable[None]]], None]:
+    """Runs a scene in the world of each fetcher."""
+
+    async def run(scene: Callable[[World], Awaitable[None]]) -> None:
+        async with EXAMPLES[request.param]() as world:
+            await scene(world)
+
+    return lambda scene: asyncio.run(run(scene))
+
+
+Play = Callable[[Callable[[World], Awaitable[None]]], None]
+
+
+def test_a_body_then_its_validator_then_another_body(play: Play) -> None:
+    async def scene(world: World) -> None:
+        world.put(b"one")
+        first = await world.fetcher.fetch(Request(world.address))
+        assert (first.answer, first.body, first.polled_at, first.reason) == (Answer.CHANGED, b"one", NOW, "")
+        assert first.address == world.address
+        assert first.received >= 3
+        known = Request(world.address, etag=first.etag, last_modified=first.last_modified)
+        same = await world.fetcher.fetch(known)
+        assert (same.answer, same.body, same.etag) == (Answer.UNCHANGED, None, first.etag)
+        world.put(b"two")
+        other = await world.fetcher.fetch(known)
+        assert (other.answer, other.body) == (Answer.CHANGED, b"two")
+        assert other.etag != first.etag
+
+    play(scene)
+
+
+def test_a_failure_is_an_answer_with_a_reason(play: Play) -> None:
+    async def scene(world: World) -> None:
+        world.fail()
+        got = await world.fetcher.fetch(Request(world.address))
+        assert (got.answer, got.body) == (Answer.FAILED, None)
+        assert got.reason
+        assert "\n" not in got.reason
+        world.put(b"well again")
+        assert (await world.fetcher.fetch(Request(world.address))).body == b"well again"
+
+    play(scene)
+
+
+@pytest.mark.parametrize("address", ["", "nonsense", "file:///etc/passwd", "http://", "\x00", "http://a b/"])
+def test_an_address_that_is_none_is_a_failure_too(play: Play, address: str) -> None:
+    async def scene(world: World) -> None:
+        got = await world.fetcher.fetch(Request(address))
+        assert (got.answer, got.body) == (Answer.FAILED, None)
+        assert got.reason
+
+    play(scene)
+
+
+def test_the_limit_holds(play: Play) -> None:
+    async def scene(world: World) -> None:
+        world.put(b"a" * 1000)
+        assert (await world.fetcher.fetch(Request(world.address, limit=1000))).body == b"a" * 1000
+        got = await world.fetcher.fetch(Request(world.address, limit=999))
+        assert (got.answer, got.body) == (Answer.FAILED, None)
+        assert "more than 999 bytes" in got.reason
+
+    play(scene)
+
+
+def test_the_deadline_holds(play: Play) -> None:
+    async def scene(world: World) -> None:
+        world.stall()
+        begin = time.monotonic()
+        got = await world.fetcher.fetch(Request(world.address, seconds=0.2))
+        assert 0.15 < time.monotonic() - begin < 2.0
+        assert got.answer is Answer.FAILED
+        assert "within 0.2 s" in got.reason
+
+    play(scene)
+
+
+def test_many_at_a_time(play: Play) -> None:
+    async def scene(world: World) -> None:
+        world.put(b"one")
+        got = await asyncio.gather(*(world.fetcher.fetch(Request(world.address)) for _ in range(50)))
+        assert {fetched.body for fetched in got} == {b"one"}
+
+    play(scene)
+
+
+def test_closing_fails_what_is_in_flight_and_what_comes_after(play: Play) -> None:
+    async def scene(world: World) -> None:
+        world.stall()
+        flight = asyncio.create_task(world.fetcher.fetch(Request(world.address)))
+        await asyncio.sleep(0.05)
+        await world.fetcher.close()
+        assert "closed" in (await asyncio.wait_for(flight, 2.0)).reason
+        assert "closed" in (await world.fetcher.fetch(Request(world.address))).reason
+        await world.fetcher.close()
+
+    play(scene)
+
+
+def test_a_cancelled_look_is_cancelled(play: Play) -> None:
+    async def scene(world: World) -> None:
+        world.stall()
+        flight = asyncio.create_task(world.fetcher.fetch(Request(world.address)))
+        await asyncio.sleep(0.05)
+        flight.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await flight
+
+    play(scene)

@@ -1,0 +1,402 @@
+"""One contract for every store: the same calls, the same answers, on real files and in memory."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from unstale import ports
+from unstale.adapters.memory_store import MemoryStore
+from unstale.adapters.sqlite_store import SqliteStore
+from unstale.errors import InputError
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Body, Claim, Entry, Listing, Price
+
+STORES: dict[str, Callable[[Path], Any]] = {
+    "memory": lambda path: MemoryStore(),
+    "sqlite": lambda path: SqliteStore(path / "store.db"),
+}
+ROW = np.arange(15.0).tobytes()
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    store = STORES[request.param](tmp_path)
+    yield store
+    store.close()
+
+
+def listed(count: int, **given: Any) -> list[Listing]:
+    return [Listing(f"http://example.org/{i}", **given) for i in range(count)]
+
+
+def entry(claim: Claim, at: float, answer: Answer = Answer.UNCHANGED, **given: Any) -> Entry:
+    return Entry(claim, answer, at, **({"due": at + 60.0} | given))
+
+
+def claim(store: Any, now: float, limit: int = 100, lease: float = 30.0, owner: str = "a") -> list[Claim]:
+    return store.claim(now, limit, lease=lease, owner=owner)
+
+
+@pytest.mark.parametrize("protocol", [ports.Store, ports.Replica])
+@pytest.mark.parametrize("kind", [MemoryStore, SqliteStore])
+def test_the_signatures_are_the_contract_s(kind: type, protocol: type) -> None:
+    methods = [name for name in vars(protocol) if not name.startswith("_")]
+    assert 7 <= len(methods) <= 8
+    for name in methods:
+        assert inspect.signature(getattr(kind, name)) == inspect.signature(getattr(protocol, name)), name
+
+
+def test_sources_come_back_as_they_were_listed(store: Any) -> None:
+    given = Listing("sql://db/t", "sql", 2.5, 3.0, "db", 10.0, 1e6, {"a": [1, {"b": None}], "headers": {"A": "ü"}})
+    (one,) = store.add([given], 7.0)
+    (two,) = store.add([Listing("http://x/")], 8.0)
+    assert one != two
+    (back,) = store.listings([one])
+    assert back == Listing(*(getattr(given, n) for n in Listing.__slots__[:9]), id=one, added_at=7.0)
+    assert store.find("http://x/") == two
+    assert store.find("http://y/") is None
+    assert [s.id for s in store.listings([two, 99, one])] == [two, one]
+
+
+def test_duplicates_are_refused_whole_or_replaced(store: Any) -> None:
+    one, two = store.add(listed(2), 0.0)
+    with pytest.raises(InputError, match=r"^address 'http://example.org/0' is listed already, and 1 others: "):
+        store.add([Listing("http://new/"), *listed(2)], 1.0)
+    with pytest.raises(InputError, match="is listed already: "):
+        store.add([Listing("http://new/"), Listing("http://new/")], 1.0)
+    assert store.find("http://new/") is None
+    held = claim(store, 1.0, limit=1)
+    store.record([entry(held[0], 1.0, belief=ROW)])
+    again = store.add([Listing("http://new/"), *listed(2, weight=9.0)], 5.0, duplicates="replace")
+    assert again[1:] == [one, two]
+    assert again[0] not in (one, two)
+    fleet = store.fleet(15)
+    assert fleet.weight.tolist() == [9.0, 9.0, 1.0]
+    assert fleet.due.tolist() == [61.0, 0.0, 5.0]
+    assert fleet.beliefs[0].tobytes() == ROW
+    assert store.listings([one])[0].added_at == 0.0
+
+
+def test_the_same_address_twice_in_a_replacing_list_is_one_source(store: Any) -> None:
+    ids = store.add([Listing("http://x/", weight=1.0), Listing("http://x/", weight=2.0)], 0.0, duplicates="replace")
+    assert ids[0] == ids[1]
+    assert store.listings(ids[:1])[0].weight == 2.0
+    assert len(claim(store, 0.0)) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"address": "  "}, "address '  ' is empty"),
+        ({"address": "http://x/\n"}, "has control characters"),
+        ({"address": "http://x/" + "a" * 8192}, "of 8201 characters must have at most 8192"),
+        ({"address": "http://me:s3cret@x/"}, r"'http://me:…' holds a password: .* \$NAME"),
+        ({"weight": math.nan}, r"listings\[1\].weight nan must be a finite number"),
+        ({"weight": -1.0}, "at least 0"),
+        ({"cost": 0.0}, "cost 0.0 must be a finite number above 0"),
+        ({"shortest": 5.0, "longest": 4.0}, "shortest 5.0 must not exceed longest 4.0"),
+        ({"shortest": math.inf}, "shortest inf"),
+        ({"options": {"x": math.nan}}, "with x must be plain JSON"),
+        ({"options": {"x": object()}}, "with x must be plain JSON"),
+        ({"options": {"headers": {"Authorization": "Bearer s3cret"}}}, r"headers.Authorization \(not shown\) must not"),
+        ({"options": {"tokens": [{"a": "s3cret"}]}}, "must not hold a secret"),
+    ],
+)
+def test_bad_listings_are_refused_by_their_place(store: Any, given: dict[str, Any], words: str) -> None:
+    bad = Listing(**({"address": "http://bad/"} | given))
+    with pytest.raises(InputError, match=words) as error:
+        store.add([Listing("http://good/"), bad], 0.0)
+    assert "s3cret" not in str(error.value)
+    assert "listings[1]" in str(error.value)
+    assert store.find("http://good/") is None
+
+
+def test_references_to_the_environment_are_no_secrets(store: Any) -> None:
+    ids = store.add([Listing("pg://me:$PASSWORD@db/t", options={"headers": {"Authorization": "Bearer ${TOKEN}"}})], 0.0)
+    assert store.listings(ids)[0].options == {"headers": {"Authorization": "Bearer ${TOKEN}"}}
+
+
+def test_what_is_due_longest_is_claimed_first_and_only_once(store: Any) -> None:
+    ids = store.add(listed(5), 0.0)
+    store.set_due(ids, [50.0, 10.0, 30.0, math.inf, 20.0])
+    assert [c.source for c in claim(store, 30.0, limit=2)] == [ids[1], ids[4]]
+    assert [c.source for c in claim(store, 30.0)] == [ids[2]]
+    assert claim(store, 30.0) == []
+    assert claim(store, 30.0, limit=0) == []
+
+
+def test_one_record_is_everything_that_follows_from_a_poll(store: Any) -> None:
+    (source,) = store.add([Listing("http://x/", options={"a": 1})], 0.0)
+    (first,) = claim(store, 5.0)
+    assert (first.address, first.kind, first.due, first.options) == ("http://x/", "http", 0.0, {"a": 1})
+    assert (first.last, first.failures, first.latest, first.version) == (-math.inf, 0, 0, 0)
+    body = Body(b"hello", "text/plain", '"1"', "Mon", b"print", "http://x/y")
+    price = Price(6.0, 0.5, 100.0)
+    done = entry(first, 6.0, Answer.CHANGED, due=66.0, belief=ROW, modified=4.0, received=123, body=body)
+    assert store.record([done], settings={"prior": b"\x00\x01"}, price=price) == [True]
+    fleet = store.fleet(15)
+    assert (fleet.due[0], fleet.last[0], fleet.found[0], fleet.failures[0]) == (66.0, 6.0, 6.0, 0)
+    assert fleet.beliefs[0].tobytes() == ROW
+    assert fleet.settings == {"prior": b"\x00\x01"}
+    assert fleet.price == price
+    assert store.prices(6.0) == [price]
+    assert store.prices(6.1) == []
+    copy = store.copy(source)
+    assert (copy.source, copy.version, copy.taken_at, copy.body) == (source, 1, 6.0, body)
+    assert copy.digest == sha256(b"hello").digest()
+    (seen,) = store.observations(source)
+    assert (seen.token, seen.polled_at, seen.answer, seen.modified) == (first.token, 6.0, Answer.CHANGED, 4.0)
+    assert (seen.received, seen.reason) == (123, "")
+    assert math.isnan(seen.elapsed)
+    assert claim(store, 65.0) == []
+    (second,) = claim(store, 66.0)
+    assert (second.etag, second.last_modified, second.fingerprint) == ('"1"', "Mon", b"print")
+    assert (second.last, second.latest, second.version) == (6.0, first.token, 1)
+    assert second.token > first.token
+
+
+def test_a_failure_teaches_nothing_and_is_kept_with_its_reason(store: Any) -> None:
+    (source,) = store.add(listed(1), 0.0)
+    store.record([entry(claim(store, 1.0)[0], 1.0, Answer.CHANGED, belief=ROW)])
+    for n, at in enumerate((61.0, 121.0), 1):
+        store.record([entry(claim(store, at)[0], at, Answer.FAILED, reason="x" * 9999)])
+        fleet = store.fleet(15)
+        assert (fleet.last[0], fleet.found[0], fleet.failures[0]) == (1.0, 1.0, n)
+        assert fleet.beliefs[0].tobytes() == ROW
+    store.record([entry(claim(store, 181.0)[0], 181.0)])
+    newest, failed, *_ = store.observations(source)
+    assert (newest.elapsed, failed.elapsed, len(failed.reason)) == (180.0, 120.0, 500)
+    assert [o.token for o in store.observations(source)] == [4, 3, 2, 1]
+    assert [o.token for o in store.observations(source, limit=2)] == [4, 3]
+    assert store.fleet(15).failures[0] == 0
+
+
+def test_an_outcome_is_applied_once_and_only_while_its_claim_is_held(store: Any) -> None:
+    store.add(listed(2), 0.0)
+    one, two = claim(store, 0.0)
+    assert store.record([entry(one, 1.0)]) == [True]
+    assert store.record([entry(one, 1.0), entry(two, 1.0)]) == [False, True]
+    (late,) = claim(store, 61.0, limit=1, lease=10.0)
+    (again,) = claim(store, 71.0, limit=1, owner="b")
+    assert again.source == late.source
+    assert again.token > late.token
+    assert store.record([entry(late, 72.0, Answer.CHANGED, body=Body(b"late"))]) == [False]
+    assert store.copy(late.source) is None
+    assert store.record([entry(again, 73.0)]) == [True]
+    assert store.counters() == {"added": 2, "claimed": 4, "recorded": 3, "dropped": 2, "expired": 1, "unchanged": 3}
+
+
+def test_a_claim_recorded_twice_in_one_call_is_a_mistake(store: Any) -> None:
+    store.add(listed(1), 0.0)
+    (one,) = claim(store, 0.0)
+    with pytest.raises(InputError, match=r"entries\[1\].claim 1 is there twice"):
+        store.record([entry(one, 1.0), entry(one, 2.0)])
+    assert store.record([entry(one, 1.0)]) == [True]
+
+
+@pytest.mark.parametrize("wrong", [{"due": math.nan}, {"due": -math.inf}, {"modified": math.nan}, {"belief": b"123"}])
+def test_a_bad_entry_records_nothing_of_the_call(store: Any, wrong: dict[str, Any]) -> None:
+    store.add(listed(2), 0.0)
+    one, two = claim(store, 0.0)
+    with pytest.raises(InputError, match=rf"entries\[1\].{next(iter(wrong))}"):
+        store.record([entry(one, 1.0), entry(two, 1.0, **wrong)], settings={"a": b"b"})
+    assert store.observations(one.source) == []
+    assert store.fleet(15).settings == {}
+    assert store.record([entry(one, 1.0), entry(two, 1.0)]) == [True, True]
+
+
+def test_claims_are_given_back_by_name_or_all_at_once(store: Any) -> None:
+    ids = store.add(listed(4), 0.0)
+    held = claim(store, 1.0, limit=3)
+    (other,) = claim(store, 1.0, owner="b")
+    assert store.give_back("a", [held[1], other]) == 1
+    assert store.give_back("a", [held[1]]) == 0
+    assert [c.source for c in claim(store, 1.0, owner="c")] == [ids[1]]
+    assert store.give_back("a") == 2
+    assert store.record([entry(held[0], 2.0)]) == [False]
+    assert [c.source for c in claim(store, 1.0)] == [ids[0], ids[2]]
+
+
+def test_leases_survive_clocks_that_jump(store: Any) -> None:
+    store.add(listed(1), 0.0)
+    year = 365 * 86400.0
+    (ahead,) = claim(store, year)
+    assert claim(store, year + 29.0) == []
+    # The clock is put right: a lease that ends in a year cannot be meant.
+    (now,) = claim(store, 100.0)
+    assert now.source == ahead.source
+    assert store.record([entry(ahead, year)]) == [False]
+    assert store.record([entry(now, 100.0)]) == [True]
+
+
+def test_after_a_clock_ran_back_time_runs_from_the_newest_answer(store: Any) -> None:
+    (source,) = store.add(listed(1), 0.0)
+    store.record([entry(claim(store, 1000.0)[0], 1000.0, Answer.CHANGED, due=0.0)])
+    store.record([entry(claim(store, 10.0)[0], 10.0)])
+    fleet = store.fleet(15)
+    assert (fleet.last[0], fleet.found[0]) == (10.0, 10.0)
+    assert [(o.token, o.elapsed) for o in store.observations(source)][:1] == [(2, -990.0)]
+
+
+def test_pausing_ends_a_claim_and_resuming_keeps_the_due_time(store: Any) -> None:
+    ids = store.add(listed(3), 0.0)
+    store.set_due(ids, [5.0, 6.0, 7.0])
+    (held,) = claim(store, 5.0)
+    store.add(listed(2, paused=True), 8.0, duplicates="replace")
+    assert store.record([entry(held, 9.0)]) == [False]
+    assert [c.source for c in claim(store, 100.0)] == [ids[2]]
+    assert store.fleet(15).paused.tolist() == [True, True, False]
+    store.set_due([ids[0]], [50.0])
+    store.add(listed(2), 101.0, duplicates="replace")
+    assert [(c.source, c.due) for c in claim(store, 100.0)] == [(ids[1], 6.0), (ids[0], 50.0)]
+    assert store.counters()["ended"] == 1
+
+
+def test_a_due_time_moved_under_a_claim_counts_when_it_is_given_back(store: Any) -> None:
+    ids = store.add(listed(2), 0.0)
+    held = claim(store, 0.0)
+    store.set_due(ids, [40.0, 50.0])
+    store.record([entry(held[0], 1.0, due=99.0)])
+    store.give_back("a")
+    assert [(c.source, c.due) for c in claim(store, 1000.0)] == [(ids[1], 50.0), (ids[0], 99.0)]
+    store.set_due([12345], [1.0])
+    with pytest.raises(InputError, match=r"due\[1\] nan"):
+        store.set_due(ids, [1.0, math.nan])
+    with pytest.raises(InputError, match="due of 1 must be one for each of 2"):
+        store.set_due(ids, [1.0])
+
+
+def test_removing_forgets_everything_and_ids_do_not_come_back(store: Any) -> None:
+    ids = store.add(listed(3), 0.0)
+    held = claim(store, 0.0, limit=2)
+    store.record([entry(held[0], 1.0, Answer.CHANGED, body=Body(b"a"))])
+    assert store.remove([ids[0], ids[1], 77]) == 2
+    assert store.record([entry(held[1], 1.0)]) == [False]
+    assert store.observations(ids[0]) == []
+    assert store.copy(ids[0]) is None
+    assert store.versions(ids[0]) == []
+    assert [c.source for c in claim(store, 1e6)] == [ids[2]]
+    assert store.add(listed(1), 2.0)[0] not in ids
+    assert store.remove([]) == 0
+
+
+def test_copies_are_versions_and_the_last_three_are_kept(store: Any) -> None:
+    (source,) = store.add(listed(1), 0.0)
+    bodies = [b"", b"one", b"two", b"two", b"one", b"three" * 1000]
+    for n, data in enumerate(bodies):
+        at = 100.0 * n
+        held = claim(store, at)
+        store.record([entry(held[0], at, Answer.CHANGED, due=at, body=Body(data, etag=f'"{n}"'))])
+    # The second "two" is no new version, but brought a new validator.
+    assert store.versions(source) == [5, 4, 3]
+    assert store.copy(source).body.data == b"three" * 1000
+    assert store.copy(source, 4).body.data == b"one"
+    assert (store.copy(source, 3).body.data, store.copy(source, 3).body.etag) == (b"two", '"3"')
+    assert store.copy(source, 3).taken_at == 200.0
+    assert store.copy(source, 2) is None
+
+
+def test_the_fleet_comes_in_columns(store: Any) -> None:
+    assert store.fleet(3).beliefs.shape == (0, 3)
+    store.add([Listing("a", host="y", cost=2.0, shortest=1.0, longest=9.0), Listing("b"), Listing("c", host="y")], 0.0)
+    fleet = store.fleet(3)
+    assert [fleet.hosts[h] for h in fleet.host] == ["y", "", "y"]
+    assert (fleet.cost.tolist(), fleet.shortest.tolist()) == ([2.0, 1.0, 1.0], [1.0, 0.0, 0.0])
+    assert fleet.longest.tolist() == [9.0, math.inf, math.inf]
+    assert fleet.last.tolist() == [-math.inf] * 3
+    assert fleet.price is None
+    assert not fleet.beliefs.any()
+    one, *_ = claim(store, 0.0)
+    store.record([entry(one, 1.0, belief=np.ones(3).tobytes())])
+    assert store.fleet(3).beliefs.sum() == 3.0
+    assert not store.fleet(4).beliefs.any()
+
+
+class Both(RuleBasedStateMachine):
+    """Any calls in any order: both stores answer alike, and no claim and no source is ever unaccounted for."""
+
+    folder: Path
+    files = itertools.count()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stores = [MemoryStore(versions=2), SqliteStore(self.folder / f"{next(self.files)}.db", versions=2)]
+        self.now, self.added = 0.0, 0
+        self.held: list[Claim] = []
+
+    def both(self, call: Callable[[Any], Any]) -> Any:
+        one, two = (call(store) for store in self.stores)
+        assert one == two
+        return one
+
+    @rule(count=st.integers(1, 3), paused=st.booleans(), first=st.integers(0, 9))
+    def add(self, count: int, paused: bool, first: int) -> None:
+        some = [Listing(f"s{n % 10}", paused=paused) for n in range(first, first + count)]
+        self.both(lambda store: store.add(some, self.now, duplicates="replace"))
+
+    @rule(step=st.sampled_from([-1000.0, 0.0, 1.0, 20.0, 1000.0]))
+    def time_passes(self, step: float) -> None:
+        self.now += step
+
+    @rule(limit=st.integers(1, 4), owner=st.sampled_from("ab"))
+    def claim(self, limit: int, owner: str) -> None:
+        self.held += self.both(lambda store: store.claim(self.now, limit, lease=30.0, owner=owner))
+
+    @rule(data=st.data(), answer=st.sampled_from(Answer), wait=st.sampled_from([0.0, 5.0, math.inf]))
+    def record(self, data: st.DataObject, answer: Answer, wait: float) -> None:
+        if self.held:
+            some = data.draw(st.lists(st.sampled_from(self.held), unique_by=lambda c: c.token, max_size=3))
+            body = Body(data.draw(st.sampled_from([b"x", b"y"]))) if answer is Answer.CHANGED else None
+            entries = [Entry(c, answer, self.now, self.now + wait, body=body) for c in some]
+            self.both(lambda store: store.record(entries))
+
+    @rule(owner=st.sampled_from("ab"))
+    def give_back(self, owner: str) -> None:
+        self.both(lambda store: store.give_back(owner))
+
+    @rule(sources=st.lists(st.integers(1, 12), max_size=2, unique=True), ahead=st.floats(0.0, 9.0))
+    def set_due(self, sources: list[int], ahead: float) -> None:
+        self.both(lambda store: store.set_due(sources, [self.now + ahead] * len(sources)))
+
+    @rule(sources=st.lists(st.integers(1, 12), max_size=2, unique=True))
+    def remove(self, sources: list[int]) -> None:
+        self.both(lambda store: store.remove(sources))
+
+    @invariant()
+    def all_is_accounted_for(self) -> None:
+        tally = self.both(lambda store: store.counters())
+        leases = self.stores[1]._db.execute("SELECT count(*) FROM leases").get
+        ended = sum(tally.get(name, 0) for name in ("recorded", "given_back", "expired", "ended"))
+        assert tally.get("claimed", 0) == ended + leases
+        places = "SELECT source FROM sched UNION ALL SELECT source FROM leases ORDER BY 1"
+        awake = "SELECT id FROM sources WHERE NOT paused ORDER BY 1"
+        assert self.stores[1]._db.execute(places).fetchall() == self.stores[1]._db.execute(awake).fetchall()
+        one, two = (store.fleet(1) for store in self.stores)
+        for name in ("source", "due", "last", "found", "failures", "paused"):
+            assert getattr(one, name).tolist() == getattr(two, name).tolist(), name
+
+    def teardown(self) -> None:
+        for source in range(1, 13):
+            self.both(lambda store, source=source: repr(store.observations(source)))
+            self.both(lambda store, source=source: [store.copy(source, v) for v in store.versions(source)])
+        assert self.stores[1].verify() == []
+        uses = "SELECT id, uses FROM contents ORDER BY 1"
+        counted = "SELECT content, count(*) FROM copies GROUP BY 1 ORDER BY 1"
+        assert self.stores[1]._db.execute(uses).fetchall() == self.stores[1]._db.execute(counted).fetchall()
+        for store in self.stores:
+            store.close()
+
+
+def test_stores_agree_whatever_is_called(tmp_path: Path) -> None:
+    run_state_machine_as_test(type("Case", (Both,), {"folder": tmp_path}))

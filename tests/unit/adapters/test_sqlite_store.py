@@ -1,0 +1,319 @@
+"""What only the SQLite store promises: its file, its versions, its limits, and what it does when the disk does not."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import numpy as np
+import pytest
+
+from unstale.adapters import sqlite_schema
+from unstale.adapters.sqlite_store import SqliteStore
+from unstale.errors import InputError, StoreError
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Body, Entry, Listing
+
+DAY = 86400.0
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "store.db", horizon=10 * DAY)
+    yield store
+    store.close()
+
+
+def sql(store: SqliteStore, query: str) -> list[Any]:
+    assert store._db is not None
+    return store._db.execute(query).fetchall()
+
+
+def poll(store: SqliteStore, at: float, due: float, body: bytes | None = None, belief: bytes | None = None) -> bool:
+    (claim,) = store.claim(at, 1, lease=60.0, owner="a")
+    kept = Body(body) if body is not None else None
+    answer = Answer.CHANGED if kept else Answer.UNCHANGED
+    return store.record([Entry(claim, answer, at, due, belief=belief, body=kept)])[0]
+
+
+def test_every_commit_is_synced_through_a_log(store: SqliteStore) -> None:
+    assert sql(store, "PRAGMA journal_mode") == [("wal",)]
+    assert sql(store, "PRAGMA synchronous") == [(2,)]
+    assert sql(store, "PRAGMA user_version") == [(len(sqlite_schema.MIGRATIONS),)]
+
+
+@pytest.mark.parametrize("version", ["3.40.1", "3.44.5", "3.45.0", "3.50.6", "3.51.2", "3.52.0"])
+def test_a_library_that_can_lose_commits_is_refused(tmp_path: Path, monkeypatch: Any, version: str) -> None:
+    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: version)
+    with pytest.raises(StoreError, match=f"SQLite {version} can lose what it has committed .*: install apsw"):
+        SqliteStore(tmp_path / "store.db")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("version", ["3.44.6", "3.50.7", "3.51.3", "3.52.1", "3.54.1", "4.0.0"])
+def test_a_mended_library_is_taken(tmp_path: Path, monkeypatch: Any, version: str) -> None:
+    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: version)
+    SqliteStore(tmp_path / "store.db").close()
+
+
+def test_a_file_of_a_newer_program_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    SqliteStore(path).close()
+    with apsw.Connection(str(path)) as db:
+        db.pragma("user_version", len(sqlite_schema.MIGRATIONS) + 1)
+    with pytest.raises(StoreError, match="has version 2, this program knows 1: install a newer unstale"):
+        SqliteStore(path)
+
+
+def test_other_files_are_refused_untouched(tmp_path: Path) -> None:
+    other, text, folder = tmp_path / "other.db", tmp_path / "text", tmp_path / "none" / "store.db"
+    made = sqlite3.connect(other)
+    made.execute("CREATE TABLE theirs(a)")
+    made.close()
+    text.write_text("no database, but long enough to have a header of a hundred bytes " * 5)
+    before = other.read_bytes(), text.read_bytes()
+    with pytest.raises(StoreError, match="is another program's database: choose another file"):
+        SqliteStore(other)
+    with pytest.raises(StoreError, match="is damaged or no database: "):
+        SqliteStore(text)
+    with pytest.raises(StoreError, match="cannot be opened: check that its folder exists"):
+        SqliteStore(folder)
+    assert (other.read_bytes(), text.read_bytes()) == before
+
+
+def test_memory_is_no_place_for_a_store() -> None:
+    with pytest.raises(StoreError, match="has no write-ahead log here but memory: put it on a local disk"):
+        SqliteStore(":memory:")
+
+
+def test_migrations_go_forward_whole_or_not_at_all(tmp_path: Path, monkeypatch: Any) -> None:
+    path = tmp_path / "store.db"
+    store = SqliteStore(path)
+    store.add([Listing("a")], 1.0)
+    store.close()
+    first = sqlite_schema.MIGRATIONS
+    broken = "ALTER TABLE sources ADD COLUMN note TEXT; CREATE TABLE hosts(a);"
+    monkeypatch.setattr(sqlite_schema, "MIGRATIONS", (*first, broken))
+    with pytest.raises(StoreError, match="table hosts already exists"):
+        SqliteStore(path)
+    monkeypatch.setattr(sqlite_schema, "MIGRATIONS", (*first, "ALTER TABLE sources ADD COLUMN note TEXT"))
+    store = SqliteStore(path)
+    assert sql(store, "SELECT address, note FROM sources") == [("a", None)]
+    assert sql(store, "PRAGMA user_version") == [(2,)]
+    store.close()
+
+
+def test_what_was_recorded_is_there_when_opened_again(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    store = SqliteStore(path)
+    (source,) = store.add([Listing("a")], 1.0)
+    poll(store, 2.0, 9.0, b"hello", np.arange(3.0).tobytes())
+    (held,) = store.claim(9.0, 1, lease=60.0, owner="a")
+    store.close()
+    store.close()
+    with pytest.raises(StoreError, match="is closed: open it again"):
+        store.claim(9.0, 1, lease=60.0, owner="a")
+    again = SqliteStore(path)
+    assert again.fleet(3).beliefs.tolist() == [[0.0, 1.0, 2.0]]
+    copy = again.copy(source)
+    assert copy is not None
+    assert copy.body.data == b"hello"
+    # Tokens go on where they were: an outcome from before the restart is still told apart.
+    assert again.give_back("a") == 1
+    assert again.claim(9.0, 1, lease=60.0, owner="a")[0].token > held.token
+    again.close()
+
+
+def test_a_flipped_bit_in_a_copy_is_found_and_never_served(store: SqliteStore) -> None:
+    ids = store.add([Listing(name) for name in "abc"], 0.0)
+    for n in range(3):
+        poll(store, 1.0, math.inf, bytes([65 + n]) * 100)
+    assert store.verify() == []
+    assert store._db is not None
+    (packed,) = sql(store, "SELECT body FROM contents WHERE id = 2")[0]
+    found = 0
+    for place in range(8 * len(packed)):
+        flipped = bytearray(packed)
+        flipped[place // 8] ^= 1 << place % 8
+        store._db.execute("UPDATE contents SET body = ? WHERE id = 2", (bytes(flipped),))
+        try:
+            copy = store.copy(ids[1])
+        except StoreError:
+            found += 1
+        else:
+            # A few bits of a frame mean nothing; without harm there is nothing to find.
+            assert copy is not None
+            assert copy.body.data == b"B" * 100
+    assert found > 0.9 * 8 * len(packed)
+    store._db.execute("UPDATE contents SET body = ? WHERE id = 2", (packed[:-1],))
+    with pytest.raises(StoreError, match=f"copy 1 of source {ids[1]} is damaged on the disk: poll"):
+        store.copy(ids[1])
+    assert store.verify() == [f"copy 1 of source {ids[1]} is damaged"]
+    assert store.copy(ids[0]) is not None
+    store._db.execute("DELETE FROM contents WHERE id = 3")
+    with pytest.raises(StoreError, match="is damaged"):
+        store.copy(ids[2])
+    assert len(store.verify()) == 2
+
+
+def test_equal_bodies_are_kept_once_and_collected_with_their_last_copy(store: SqliteStore) -> None:
+    ids = store.add([Listing(name) for name in "ab"], 0.0)
+    for _ in ids:
+        poll(store, 1.0, math.inf, b"same" * 1000)
+    ((count, packed),) = sql(store, "SELECT count(*), sum(length(body)) FROM contents")
+    assert count == 1
+    assert packed < 100
+    store.remove(ids[:1])
+    assert store.copy(ids[1]) is not None
+    store.remove(ids[1:])
+    assert sql(store, "SELECT count(*) FROM contents") == [(0,)]
+    for table in ("sources", "sched", "leases", "beliefs", "checkpoints", "observations", "copies"):
+        assert sql(store, f"SELECT count(*) FROM {table}") == [(0,)], table
+
+
+def test_old_observations_go_and_beliefs_can_still_be_rebuilt(store: SqliteStore) -> None:
+    """The belief counts polls: what the checkpoint counted, and the observations after it, is what there were.
+
+    One source is polled daily and moves time on; one once; one twice within a stretch that the horizon then cuts.
+    """
+    polled = {"daily": [float(n) for n in range(1, 41)], "once": [3.2], "paired": [1.5, 5.1, 7.4]}
+    ids = dict(zip(polled, store.add([Listing(name) for name in polled], 0.0), strict=True))
+    store.set_due(list(ids.values()), [math.inf] * 3)
+    done: dict[str, list[float]] = {name: [] for name in polled}
+    for day, name in sorted((day, name) for name, days in polled.items() for day in days):
+        store.set_due([ids[name]], [0.0])
+        done[name].append(day)
+        poll(store, day * DAY, math.inf, belief=np.array([float(len(done[name]))]).tobytes())
+        for other, days in done.items():
+            kept = store.observations(ids[other])
+            row = sql(store, f"SELECT latest, belief FROM checkpoints WHERE source = {ids[other]}")
+            latest, counted = (row[0][0], np.frombuffer(row[0][1])[0]) if row else (0, 0.0)
+            assert counted + sum(o.token > latest for o in kept) == len(days), (day, other)
+            ages = [day - o.polled_at / DAY for o in kept]
+            assert all(age <= 13.5 for age in ages)
+            assert sum(age <= 10.0 for age in ages) == sum(day - d <= 10.0 for d in days)
+    assert store.fleet(1).beliefs.ravel().tolist() == [40.0, 1.0, 3.0]
+    assert store.observations(ids["once"]) == store.observations(ids["paired"]) == []
+
+
+def test_retention_survives_clocks_that_jump(store: SqliteStore) -> None:
+    store.add([Listing("a")], 0.0)
+    for day in (100, 101, 0, 0, 102, 900, *range(103, 117)):
+        poll(store, day * DAY, 0.0)
+    # What a clock that stood at 0 has dated is gone, as is what one ahead has, since later polls are old by now.
+    assert [o.polled_at / DAY for o in store.observations(1)] == list(range(116, 105, -1))
+    assert sql(store, "SELECT count(*) FROM observations") == [(11,)]
+
+
+def test_a_full_disk_records_nothing_and_heals(store: SqliteStore) -> None:
+    (source,) = store.add([Listing("a")], 0.0)
+    poll(store, 1.0, 2.0, b"first")
+    assert store._db is not None
+    store._db.pragma("max_page_count", store._db.pragma("page_count") + 2)
+    noise = np.random.default_rng(1).bytes(100_000)
+    for _ in range(3):
+        (claim,) = store.claim(2.0, 1, lease=60.0, owner="a")
+        with pytest.raises(StoreError, match="has no room left, nothing was recorded: free some disk space"):
+            store.record([Entry(claim, Answer.CHANGED, 2.0, 9.0, body=Body(noise))], settings={"a": b"b"})
+        assert len(store.observations(source)) == 1
+        assert store.fleet(1).settings == {}
+        assert store.give_back("a") == 1
+    store._db.pragma("max_page_count", 10**6)
+    (claim,) = store.claim(2.0, 1, lease=60.0, owner="a")
+    assert store.record([Entry(claim, Answer.CHANGED, 2.0, 9.0, body=Body(noise))]) == [True]
+    copy = store.copy(source)
+    assert copy is not None
+    assert copy.body.data == noise
+    assert store.verify() == []
+
+
+def test_after_an_error_of_the_disk_the_store_must_be_opened_anew(store: SqliteStore) -> None:
+    store.add([Listing("a")], 0.0)
+    (claim,) = store.claim(1.0, 1, lease=60.0, owner="a")
+    assert store._db is not None
+
+    def fail() -> bool:
+        raise apsw.IOError("disk I/O error")
+
+    store._db.set_commit_hook(fail)
+    with pytest.raises(StoreError, match=r"failed \(disk I/O error\): check the disk, then open it again"):
+        store.record([Entry(claim, Answer.UNCHANGED, 1.0, 9.0)])
+    with pytest.raises(StoreError, match="is closed: open it again"):
+        store.counters()
+    again = SqliteStore(store.path)
+    assert again.observations(claim.source) == []
+    assert again.record([Entry(claim, Answer.UNCHANGED, 1.0, 9.0)]) == [True]
+    again.close()
+
+
+def test_a_file_held_by_another_process_is_waited_for_and_then_named(store: SqliteStore, monkeypatch: Any) -> None:
+    monkeypatch.setattr(sqlite_schema, "PATIENCE", 10)
+    other = SqliteStore(store.path)
+    assert store._db is not None
+    store._db.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="is held by another process: end what holds it, or try again"):
+        other.add([Listing("a")], 0.0)
+    assert other.find("a") is None
+    store._db.execute("ROLLBACK")
+    assert other.add([Listing("a")], 0.0) == [1]
+    other.close()
+
+
+def test_a_backup_is_a_whole_store_taken_while_another_writes(store: SqliteStore, tmp_path: Path) -> None:
+    ids = store.add([Listing(str(n)) for n in range(100)], 0.0)
+    poll(store, 1.0, 99.0, b"hello")
+    other = SqliteStore(store.path)
+    assert other._db is not None
+    other._db.execute("BEGIN IMMEDIATE")
+    other._db.execute("DELETE FROM sched")
+    target = tmp_path / "backup.db"
+    store.backup(target)
+    other._db.execute("COMMIT")
+    other.close()
+    with pytest.raises(StoreError, match="exists already: choose another name"):
+        store.backup(target)
+    with pytest.raises(StoreError, match="cannot be opened"):
+        store.backup(tmp_path / "none" / "backup.db")
+    copied = SqliteStore(target)
+    assert copied.verify() == []
+    assert len(copied.claim(50.0, 1000, lease=9.0, owner="a")) == 99
+    assert [s.id for s in copied.listings(ids)] == ids
+    copied.close()
+    assert sorted(p.name for p in tmp_path.iterdir() if "draft" in p.name) == []
+
+
+def test_a_hundred_thousand_sources_are_added_in_seconds(store: SqliteStore) -> None:
+    many = [Listing(f"https://example.org/{n * 7919 % 100_003:x}/item") for n in range(100_000)]
+    begin = time.perf_counter()
+    ids = store.add(many, 0.0)
+    assert time.perf_counter() - begin < 10.0
+    assert len(set(ids)) == 100_000
+    with pytest.raises(InputError, match="is listed already, and 99999 others"):
+        store.add(many, 1.0)
+    assert store.fleet(15).due.shape == (100_000,)
+
+
+@pytest.mark.parametrize("wrong", [{"versions": 0}, {"horizon": 0.0}, {"horizon": math.nan}])
+def test_bad_limits_are_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        SqliteStore(tmp_path / "store.db", **wrong)
+
+
+def test_two_processes_never_claim_the_same_source(store: SqliteStore) -> None:
+    ids = store.add([Listing(str(n)) for n in range(50)], 0.0)
+    other = SqliteStore(store.path)
+    claims = [
+        (owner, claim)
+        for _ in range(5)
+        for owner, each in (("a", store), ("b", other))
+        for claim in each.claim(1.0, 7, lease=60.0, owner=owner)
+    ]
+    assert sorted(claim.source for _, claim in claims) == ids
+    assert [claim.token for _, claim in claims] == list(range(1, 51))
+    assert store.give_back("b") == sum(owner == "b" for owner, _ in claims)
+    other.close()
