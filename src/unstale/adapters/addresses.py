@@ -20,7 +20,10 @@ _PORTS = {"http": 80, "https": 443}
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
 _NOT_ASCII = re.compile(r"[^\x21-\x7e]+")
 # What nearly every address looks like, and needs no more parsing: lower case, usual or high port, a path, no fragment.
-_PLAIN = re.compile(r"(https?)://([a-z0-9][a-z0-9.-]{0,251}[a-z0-9](?::[1-5]?[1-9][0-9]{3})?)(/[!\"$-\[\]-~]*)")
+_PLAIN = re.compile(
+    r"(https?)://([a-z0-9][a-z0-9.-]{0,251}[a-z0-9](?::[1-5]?[1-9][0-9]{3})?)"
+    r"(/[!\"$->@-\[\]-~]*(?:\?[!\"$-\[\]-~]+)?)"
+)
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_.-])?|\[[0-9a-f:.]+\]")
 
 # IANA's special-purpose registries: nothing a stranger's address should lead to.
