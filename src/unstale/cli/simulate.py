@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 import numpy as np
-from rich.table import Table
 
-from unstale.cli.show import Stages, console
+from unstale.cli.show import Stages, console, finite, grid
 from unstale.errors import InputError, require, sentence
 from unstale.units import format_duration, format_rate
 
@@ -92,7 +91,7 @@ def simulate(what: str, days: float, seed: int, order: str, compare: bool, plot:
             bar.next("drawing")
             _draw(series, plot)
     if as_json:
-        click.echo(json.dumps(_finite(report)))
+        click.echo(json.dumps(finite(report)))
         return
     _print(report)
     if plot:
@@ -231,15 +230,6 @@ def _pair(value: Any, error: Any, want: Any) -> dict[str, float | None]:
     return {"simulated": float(value), "error": float(error), "predicted": None if want is None else float(want)}
 
 
-def _finite(thing: Any) -> Any:
-    """The same without infinities and NaN, which JSON has not: null."""
-    if isinstance(thing, dict):
-        return {key: _finite(value) for key, value in thing.items()}
-    if isinstance(thing, list):
-        return [_finite(value) for value in thing]
-    return None if isinstance(thing, float) and not math.isfinite(thing) else thing
-
-
 def _print(report: dict[str, Any]) -> None:
     out = console()
     if "scenario" in report:
@@ -249,24 +239,17 @@ def _print(report: dict[str, Any]) -> None:
     else:
         out.print(f"[bold]{report['sources']:,} sources, {report['runs']} times {report['days']:g} days,"
                   f" {report['events']:,} polls and changes[/bold]", highlight=False)  # fmt: skip
-    table = _grid("", "polls", "freshness", "theory", "mean age", "theory")
+    table = grid("", "polls", "freshness", "theory", "mean age", "theory")
     for row in report["ways"]:
         table.add_row(row["name"], format_rate(round(row["polls"], 6)), *_fresh(row["freshness"]), *_old(row["age"]))
     out.print(table)
     if report.get("worst"):
         out.print()
-        table = _grid("most staleness", "polled every", "freshness", "theory", "mean age")
+        table = grid("most staleness", "polled every", "freshness", "theory", "mean age")
         for row in report["worst"]:
             every = format_duration(1 / row["sync_rate"] if row["sync_rate"] else math.inf)
             table.add_row(row["id"], every, *_fresh(row["freshness"]), _old(row["age"])[0])
         out.print(table)
-
-
-def _grid(*names: str) -> Table:
-    table = Table(box=None, padding=(0, 1))
-    for k, name in enumerate(names):
-        table.add_column(name, justify="right" if k else "left", no_wrap=True)
-    return table
 
 
 def _fresh(pair: dict[str, Any]) -> tuple[str, str]:

@@ -45,7 +45,8 @@ _WORD = 2**64 - 1
 _STEP, _MIX1, _MIX2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
-def _compiled(function: F) -> F:
+def compiled(function: F) -> F:
+    """The function, compiled where numba is installed."""
     # no fast arithmetic: plain Python must give the same bits
     if numba is None:
         return function
@@ -80,38 +81,38 @@ else:
         """An integer as 64 bits."""
         return np.uint64(int(x) & _WORD)
 
-    @_compiled
+    @compiled
     def mixed(z: Any) -> Any:
         """Sixty-four bits, thoroughly mixed."""
         z = (z ^ (z >> _30)) * _M1
         z = (z ^ (z >> _27)) * _M2
         return z ^ (z >> _31)
 
-    @_compiled
+    @compiled
     def stepped(state: Any, steps: int) -> Any:
         """The counter, some steps on."""
         return state + _S * np.uint64(steps)
 
-    @_compiled
+    @compiled
     def share(z: Any) -> float:
         """The upper 53 bits as a number in (0, 1]."""
         return np.float64((z >> _11) + _1) * 2.0**-53
 
 
-@_compiled
+@compiled
 def stream(seed: Any, source: int, lane: int) -> Any:
     """Where the random numbers of a lane of a source begin."""
     return mixed(stepped(mixed(stepped(mixed(stepped(seed, 1)), source + 1)), lane + 1))
 
 
-@_compiled
+@compiled
 def unit(state: Any) -> tuple[float, Any]:
     """A number in (0, 1], and the stream after it."""
     state = stepped(state, 1)
     return share(mixed(state)), state
 
 
-@_compiled
+@compiled
 def normal(state: Any) -> tuple[float, Any]:
     """A standard normal number (Box and Muller)."""
     u, state = unit(state)
@@ -119,7 +120,7 @@ def normal(state: Any) -> tuple[float, Any]:
     return math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * v), state
 
 
-@_compiled
+@compiled
 def gamma(shape: float, state: Any) -> tuple[float, Any]:
     """A Gamma(shape, 1) number (Marsaglia and Tsang 2000)."""
     boost = 1.0
@@ -138,7 +139,7 @@ def gamma(shape: float, state: Any) -> tuple[float, Any]:
             return boost * d * v, state
 
 
-@_compiled
+@compiled
 def gap(kind: int, shape: float, scale: float, state: Any) -> tuple[float, Any]:
     """The next gap of a law, mostly by inversion."""
     if kind == CONSTANT:
@@ -162,7 +163,7 @@ def gap(kind: int, shape: float, scale: float, state: Any) -> tuple[float, Any]:
     return scale * (u + v), state
 
 
-@_compiled
+@compiled
 def met(kind: int, shape: float, scale: float, state: Any) -> tuple[float, float, Any]:
     """The gap in progress at a random time: how long it has lasted and how long it will; length-biased."""
     if kind == EXPONENTIAL:
@@ -192,7 +193,7 @@ def met(kind: int, shape: float, scale: float, state: Any) -> tuple[float, float
     return scale * x * u, scale * x * (1.0 - u), state
 
 
-@_compiled
+@compiled
 def history(seed: Any, source: int, run: int, change_kind: int, change_shape: float, change_scale: float,
             change_mean: float, poll_kind: int, poll_shape: float, poll_scale: float, horizon: float,
             tau: float) -> tuple[float, float, float, float, int, int, int]:  # fmt: skip
@@ -257,7 +258,7 @@ def history(seed: Any, source: int, run: int, change_kind: int, change_shape: fl
         turn += 1.0
 
 
-@_compiled
+@compiled
 def copy_runs(seed: Any, first: int, last: int, change_kind: int, change_shape: float, change_scale: float,
               change_mean: float, poll_kind: int, poll_shape: float, poll_scale: float, horizon: float, tau: float,
               out: Floats) -> None:  # fmt: skip
@@ -269,7 +270,7 @@ def copy_runs(seed: Any, first: int, last: int, change_kind: int, change_shape: 
             horizon, tau)  # fmt: skip
 
 
-@_compiled
+@compiled
 def fleet_runs(seed: Any, first: int, last: int, runs: int, change_kind: Any, change_shape: Floats,
                change_scale: Floats, change_mean: Floats, poll_kind: int, poll_shape: float, poll_scale: Floats,
                horizon: float, out: Floats) -> None:  # fmt: skip

@@ -24,7 +24,7 @@ from unstale.core.replication.spread import Selection, checked_peers
 from unstale.errors import require
 from unstale.sim import kernels
 from unstale.sim.copy import checked_seed, require_events
-from unstale.sim.kernels import _compiled, gap, met, stream, unit
+from unstale.sim.kernels import compiled, gap, met, stream, unit
 from unstale.sim.statistics import Estimate, batch_means
 
 #: mean intervals between polls after which a replica has surely polled the source
@@ -107,7 +107,7 @@ def _batches(changes: Process, polls: Sequence[Process], horizon: float, batches
     return count, length / count
 
 
-@_compiled
+@compiled
 def _cascade_runs(seed: Any, first: int, last: int, laws: Floats, horizon: float, out: Floats) -> None:
     """Rows first..last of `out`: changes, polls, and the time fresh of each replica of the chain."""
     depth = len(laws) - 1
@@ -136,7 +136,7 @@ def _cascade_runs(seed: Any, first: int, last: int, laws: Floats, horizon: float
             due[who] += x
 
 
-@_compiled
+@compiled
 def _cooperation_runs(seed: Any, first: int, last: int, laws: Floats, m: int, k: int, recent: bool, warm: float,
                       horizon: float, out: Floats) -> None:  # fmt: skip
     """Rows first..last of `out`: time fresh of all replicas together, changes, polls of the source, contacts."""
@@ -200,7 +200,7 @@ def _cooperation_runs(seed: Any, first: int, last: int, laws: Floats, m: int, k:
             due[who] += x
 
 
-@_compiled
+@compiled
 def _remember(asked: Any, polled: Floats, own: int) -> None:
     """The replicas that polled last, most recent first, without this one itself."""
     for j in range(len(asked)):

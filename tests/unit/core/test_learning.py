@@ -82,6 +82,17 @@ def test_what_is_unknown_is_not_abandoned_and_what_is_abandoned_is_looked_at() -
     assert freshness_value(1.0, DAY, EXPLORE * DAY)[0] > 2 * known
 
 
+def test_a_date_teaches_more_than_a_bit() -> None:
+    """Told that the last change was a minute ago at every daily poll, a source is known as fast; a bit cannot say."""
+    bits, dates = Learner(1, DAY), Learner(1, DAY)
+    for n in range(1, 41):
+        bits.observe([0], [n * DAY], [True])
+        dates.observe([0], [n * DAY], [True], [n * DAY - 60.0])
+    # 40 changes in a day of prior and 40 minutes of evidence: about 0.027 a minute, less what has faded.
+    assert 0.015 < dates.change_rate()[0] * 60.0 < 0.028
+    assert bits.change_rate()[0] * 60.0 < 0.01
+
+
 def test_the_price_spends_what_is_asked() -> None:
     rng = np.random.default_rng(7)
     rate = rng.gamma(0.7, 1.0, 400) / DAY

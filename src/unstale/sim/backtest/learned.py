@@ -25,12 +25,11 @@ _REVIEWS = 40
 _ROOM = 1 << 16
 
 
-def learned(setting: Setting, polls_per_change: float, seed: int, tells: str = "bit") -> Polls:
+def learned(setting: Setting, polls_per_change: float, seed: int) -> Polls:
     """The polls of a learner that knows nothing at the start but the budget.
 
     Between two looks at the price every source is on its own; at each look the price is set so that what falls due
-    until the next one spends what the budget allows by then. `tells` is what a poll shows: the "bit" whether
-    something changed, or "last-modified": also when the latest change was.
+    until the next one spends what the budget allows by then. A poll shows whether something changed, no more.
     """
     trace, sources = setting.trace, len(setting.trace)
     budget = setting.budget(polls_per_change)
@@ -51,7 +50,7 @@ def learned(setting: Setting, polls_per_change: float, seed: int, tells: str = "
         if allowed < 0.5:
             continue
         price = learner.price_for(allowed, now, until, price)
-        pieces = _played(learner, trace.starts, trace.times, seen, now, until, price, tells == "last-modified")
+        pieces = _played(learner, trace.starts, trace.times, seen, now, until, price)
         which.append(pieces[0])
         times.append(pieces[1])
         spent += len(pieces[0])
@@ -62,14 +61,14 @@ def learned(setting: Setting, polls_per_change: float, seed: int, tells: str = "
 
 def _played(
     learner: Learner, starts: np.ndarray, times: Floats, seen: np.ndarray,
-    now: float, until: float, price: float, dated: bool,
+    now: float, until: float, price: float,
 ) -> tuple[np.ndarray, Floats]:  # fmt: skip
     size = _ROOM
     while True:
         which, polled = np.empty(size, np.int64), np.empty(size)
         before = learner.columns._replace(**{name: getattr(learner.columns, name).copy() for name in _MOVING})
         counted, past = [getattr(learner.rhythm, name).copy() for name in _COUNTED], seen.copy()
-        made = _play(starts, times, seen, now, until, price, dated, which, polled,
+        made = _play(starts, times, seen, now, until, price, which, polled,
                      learner.columns, learner.shared, learner.rhythm, learner._room)  # fmt: skip
         if made <= size:
             return which[:made], polled[:made]
@@ -88,7 +87,7 @@ _COUNTED = ("hours", "silences", "credit")
 
 @compiled
 def _play(
-    starts: np.ndarray, times: Floats, seen: np.ndarray, now: float, until: float, price: float, dated: bool,
+    starts: np.ndarray, times: Floats, seen: np.ndarray, now: float, until: float, price: float,
     which: np.ndarray, polled: Floats, columns: Columns, shared: Shared, rhythm: Rhythm, at: Room,
 ) -> int:  # fmt: skip
     made = 0
@@ -101,8 +100,7 @@ def _play(
             while seen[i] < starts[i + 1] and times[seen[i]] <= due:
                 seen[i] += 1
             changed = seen[i] > first
-            modified = times[seen[i] - 1] if changed and dated else np.nan
-            observe(i, due, changed, modified, columns, shared, rhythm, at)
+            observe(i, due, changed, np.nan, columns, shared, rhythm, at)
             if made < len(which):
                 which[made] = i
                 polled[made] = due

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.sim.kernels import _compiled, stream, unit
+from unstale.sim.kernels import compiled, stream, unit
 
 NUTCH, STORMCRAWLER, HERITRIX, MINIFLUX, LIMD, NEWSBLUR, PROPORTIONAL = range(7)
 
@@ -35,7 +35,7 @@ _NEWSBLUR_DAILY, _NEWSBLUR_SLOW, _NEWSBLUR_SILENT, _NEWSBLUR_MOST = 45.0, 360.0,
 _NEWSBLUR_WINDOW = 30 * _DAY
 
 
-@_compiled
+@compiled
 def stepwise(interval: float, changed: bool, faster: float, slower: float, least: float, most: float) -> float:
     """Apache Nutch and Heritrix 1: after a change the interval shrinks by a factor, without one it grows by another.
 
@@ -45,7 +45,7 @@ def stepwise(interval: float, changed: bool, faster: float, slower: float, least
     return min(max(interval * (faster if changed else slower), least), most)
 
 
-@_compiled
+@compiled
 def stormcrawler(interval: float, changed: bool) -> float:
     """StormCrawler: after a change half way to the shortest interval, else half as long again; whole minutes."""
     minutes = interval / _MINUTE
@@ -54,7 +54,7 @@ def stormcrawler(interval: float, changed: bool) -> float:
     return min(math.floor(minutes * _STORM_SLOWER), _STORM_MOST) * _MINUTE
 
 
-@_compiled
+@compiled
 def miniflux(entries: Floats) -> float:
     """miniflux, entry_frequency: one poll per mean gap of the week's entries, at whole hours."""
     wait = _MINIFLUX_MOST
@@ -65,7 +65,7 @@ def miniflux(entries: Floats) -> float:
     return math.ceil(wait / _MINIFLUX_TICK) * _MINIFLUX_TICK
 
 
-@_compiled
+@compiled
 def limd(interval: float, delay: float) -> float:
     """Linear increase, multiplicative decrease (Urgaonkar et al. 2001), to copy a change within one hour.
 
@@ -81,7 +81,7 @@ def limd(interval: float, delay: float) -> float:
     return min(max(interval, _LIMD_LEAST), _LIMD_MOST)
 
 
-@_compiled
+@compiled
 def newsblur(entries: int, silence: float, chance: float) -> float:
     """NewsBlur's tiers by entries in 30 days, for one premium subscriber, with up to a quarter on top."""
     daily = entries / 30.0
@@ -96,7 +96,7 @@ def newsblur(entries: int, silence: float, chance: float) -> float:
     return (minutes + min(math.floor(chance * (whole + 1.0)), whole) / 4.0) * _MINUTE
 
 
-@_compiled
+@compiled
 def proportional(elapsed: float, polls: int, hits: int) -> float:
     """One poll for each change that is expected, by the bias-reduced estimate from the polls' outcomes.
 
@@ -105,7 +105,7 @@ def proportional(elapsed: float, polls: int, hits: int) -> float:
     return elapsed / (polls * math.log1p((hits + 0.5) / (polls - hits + 0.5)))
 
 
-@_compiled
+@compiled
 def play(rule: int, first: float, factor: float, seed: int, starts: np.ndarray, changes: Floats, begin: float,
          split: float, end: float, most: int, ends: np.ndarray, times: Floats) -> int:  # fmt: skip
     """Poll every source by a rule from `begin` to `end`; returns the polls from `split` on.
