@@ -72,32 +72,7 @@ class HttpFetcher:
     async def fetch(self, request: Request) -> Fetched:
         """Look once; see `unstale.ports.Fetcher` for what is promised."""
         polled_at = self._now()
-        reply = await self.look(request)
-        headers, status, reason = reply.headers, reply.status, reply.reason
-        answer = Answer.FAILED
-        if not reason and status in WHOLE:
-            answer = Answer.CHANGED
-        elif not reason and status == 304 and (_validator(request.etag) or _validator(request.last_modified)):
-            answer = Answer.UNCHANGED
-        elif not reason:
-            reason = f"{_host(reply.address)}: it answered {_named(status)}"
-        changed = answer is Answer.CHANGED
-        etag, last_modified = headers.get("etag"), headers.get("last-modified")
-        if answer is Answer.UNCHANGED:
-            etag, last_modified = etag or request.etag, last_modified or request.last_modified
-        return Fetched(
-            answer, polled_at,
-            body=reply.body if changed else None,
-            media_type=headers.get("content-type", "") if changed else "",
-            etag=None if answer is Answer.FAILED else _validator(etag),
-            last_modified=None if answer is Answer.FAILED else _validator(last_modified),
-            changed_at=_changed_at(headers, polled_at) if changed else (),
-            reason=reason,
-            retry_after=wait(status, headers, polled_at),
-            address=reply.address,
-            received=reply.received,
-            status=status,
-        )  # fmt: skip
+        return fetched(request, await self.look(request), polled_at)
 
     async def look(self, request: Request) -> Reply:
         """Ask and follow redirects; any status is an answer. A body cut at the limit comes with a reason."""
@@ -186,6 +161,35 @@ class HttpFetcher:
         if code == pycurl.E_RECV_ERROR and transfer.too_many_headers():
             return f"{here.host}: {_REASONS[_TOO_LARGE]}"
         return f"{here.host}: {_REASONS.get(code, f'the exchange broke off (libcurl error {code})')}"
+
+
+def fetched(request: Request, reply: Reply, polled_at: float) -> Fetched:
+    """What a reply means for the poll that asked for it."""
+    headers, status, reason = reply.headers, reply.status, reply.reason
+    answer = Answer.FAILED
+    if not reason and status in WHOLE:
+        answer = Answer.CHANGED
+    elif not reason and status == 304 and (_validator(request.etag) or _validator(request.last_modified)):
+        answer = Answer.UNCHANGED
+    elif not reason:
+        reason = f"{_host(reply.address)}: it answered {_named(status)}"
+    changed = answer is Answer.CHANGED
+    etag, last_modified = headers.get("etag"), headers.get("last-modified")
+    if answer is Answer.UNCHANGED:
+        etag, last_modified = etag or request.etag, last_modified or request.last_modified
+    return Fetched(
+        answer, polled_at,
+        body=reply.body if changed else None,
+        media_type=headers.get("content-type", "") if changed else "",
+        etag=None if answer is Answer.FAILED else _validator(etag),
+        last_modified=None if answer is Answer.FAILED else _validator(last_modified),
+        changed_at=_changed_at(headers, polled_at) if changed else (),
+        reason=reason,
+        retry_after=wait(status, headers, polled_at),
+        address=reply.address,
+        received=reply.received,
+        status=status,
+    )  # fmt: skip
 
 
 def _lines(request: Request) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 #: the shortest and the longest wait that is believed, in seconds
@@ -30,7 +31,9 @@ def http_date(text: str | None) -> float | None:
     (1714557600.0, None)
     """
     try:
-        return parsedate_to_datetime(text or "").timestamp()
+        when = parsedate_to_datetime(text or "")
+        # A date without a zone is in GMT, as the oldest of HTTP's three forms always is.
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
     except (ValueError, TypeError, IndexError, OverflowError, OSError):
         return None
 

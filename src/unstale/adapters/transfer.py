@@ -19,7 +19,8 @@ WHOLE = frozenset({200, 203, 204})
 SPARE = 65_536
 #: bytes of headers beyond which libcurl's giving up is put down to them; its own bound is 300 KiB
 MOST_HEADERS = 262_144
-_KEPT = {name.encode(): name for name in HEADERS | {"etag", "last-modified", "location", "content-type"}}
+_OURS = {"cache-status", "content-location", "expires", "replica-status"}
+_KEPT = {name.encode(): name for name in HEADERS | _OURS | {"etag", "last-modified", "location", "content-type"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,11 @@ class Transfer:
         self.refused = self.fault = ""
         curl = self.curl
         curl.setopt(pycurl.URL, address)
-        curl.setopt(pycurl.HTTPHEADER, lines)
+        # An empty list would leave the lines of the poll before, which were for somebody else.
+        if lines:
+            curl.setopt(pycurl.HTTPHEADER, lines)
+        else:
+            curl.unsetopt(pycurl.HTTPHEADER)
         curl.setopt(pycurl.TIMEOUT_MS, max(1, int(seconds * 1000)))
         return curl
 

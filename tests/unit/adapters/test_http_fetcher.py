@@ -247,6 +247,17 @@ def test_waiting_for_a_connection_counts() -> None:
 # Redirects.
 
 
+def test_what_one_poll_sends_along_the_next_one_does_not() -> None:
+    async def scene(fetcher: HttpFetcher, server: Loopback) -> list[dict[str, str]]:
+        await fetcher.fetch(Request(f"{server.origin}/a", etag='"7"', headers={"Authorization": SECRET}))
+        await fetcher.fetch(Request(f"{server.origin}/b"))
+        return server.asked
+
+    first, second = talk({"/a": answer(b"a"), "/b": answer(b"b")}, scene)
+    assert (first["authorization"], first["if-none-match"]) == (SECRET, '"7"')
+    assert not {"authorization", "if-none-match"} & set(second)
+
+
 def test_redirects_are_followed_and_the_last_address_is_told() -> None:
     async def scene(fetcher: HttpFetcher, server: Loopback) -> None:
         got = await fetcher.fetch(Request(f"{server.origin}/a"))
