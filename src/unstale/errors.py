@@ -5,6 +5,7 @@
     │   └── InfeasibleError                 each parameter is fine, together they cannot be met
     ├── ConvergenceError                    a numerical method stopped early; carries what it had
     ├── StoreError                          the store could not do it, and did nothing
+    ├── ReplicaError                        other replicas could not do it
     └── MissingExtraError (also ImportError) an optional dependency is not installed
 
 A message says what (parameter and value), the rule, and the remedy, in one sentence.
@@ -42,6 +43,10 @@ class ConvergenceError(UnstaleError):
 
 class StoreError(UnstaleError):
     """The store could not do it, and did nothing: the disk is full, the file is damaged, locked or of another kind."""
+
+
+class ReplicaError(UnstaleError):
+    """Other replicas could not do it: none has a copy, or one broke off."""
 
 
 class MissingExtraError(UnstaleError, ImportError):

@@ -1,4 +1,4 @@
-"""What the engine asks of the world: three small contracts, each kept by several technologies.
+"""What the engine asks of the world: small contracts, each kept by several technologies.
 
 Rules of this file:
 1. A contract has at most eight methods; what every keeper of it promises is in its docstring and in one contract test.
@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from unstale.core.checks import Floats
 from unstale.keeper.outcomes import Answer
 
+#: the setting that holds the learner's shared state; every state it has had is kept while observations need it
+LEARNER = "learner"
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -31,8 +34,12 @@ class Request:
     etag: str | None = None
     last_modified: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    #: what the source's owner says about how to look at it, as listed
+    options: Mapping[str, Any] = field(default_factory=dict)
     limit: int = 16 * 2**20
     seconds: float = 30.0
+    #: when the copy we hold was last known equal to its source; nothing older may take its place
+    since: float = -math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,8 @@ class Fetched:
     A failure has a `reason` in one sentence and the `status` the source gave, if any. `retry_after` is a wait in
     seconds that the source asked for, with whatever answer.
     `changed_at` are the times of changes that the source itself tells (entries of a feed, Last-Modified), rising.
+    Through another replica `polled_at` is when that one's copy was known equal to the source, `via` the replicas it
+    came through, nearest to the source first, and before `not_before` they have nothing new.
     """
 
     answer: Answer
@@ -57,6 +66,10 @@ class Fetched:
     #: where the body came from after redirects, and how many bytes crossed the network
     address: str = ""
     received: int = 0
+    #: the pause between polls that the host asks for, in seconds
+    spacing: float = 0.0
+    via: str = ""
+    not_before: float = -math.inf
 
 
 class Clock(Protocol):
@@ -83,6 +96,32 @@ class Fetcher(Protocol):
 
     async def close(self) -> None:
         """Give back connections; what is in flight ends as FAILED."""
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What another replica says it holds: address, as of when, and SHA-256 of each copy, one portion of it.
+
+    `now` is the time there, `further` where the next portion begins (None: this was the last). A digest that could
+    not be had has a `reason`; `false` marks one that must not be believed.
+    """
+
+    rows: tuple[tuple[str, float, bytes], ...] = ()
+    now: float = math.nan
+    further: int | None = None
+    received: int = 0
+    reason: str = ""
+    false: bool = False
+
+
+class Peering(Protocol):
+    """Asks other replicas. Promises what a `Fetcher` does: bounded in time and size, gated, never raising."""
+
+    async def digest(self, peer: str, since: float, after: int) -> Digest:
+        """What a replica holds that is as of `since` or later, from the portion that begins behind `after`."""
+
+    async def copy(self, peer: str, source: str, since: float) -> Fetched:
+        """A replica's copy of a source, unless it is older than `since`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +179,8 @@ class Body:
     fingerprint: bytes | None = None
     #: where it came from after redirects
     address: str = ""
+    #: the replicas it came through, nearest to the source first, as names of a structured field; empty: none
+    via: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +204,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One poll as it was recorded; `elapsed` is the time since the answer before it, NaN if there was none."""
+    """One poll as it was recorded; `elapsed` is the time since the answer before it, NaN if there was none.
+
+    `epoch` numbers the learner's shared state that was in force, 0 before any: under it, replaying gives the same.
+    """
 
     token: int
     source: int
@@ -173,6 +217,7 @@ class Observation:
     modified: float | None
     received: int
     reason: str
+    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +233,33 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The price of a poll that was published at a time, and the budget it was found for."""
+    """The price of a poll that was published at a time, and the budget it was found for.
+
+    Beside it, how things stood: the expected freshness of the fleet, and what it would be if all were polled equally
+    often; and what was done since the price before: polls, changes found, failures, budget spent.
+    """
 
     at: float
     price: float
     budget: float
+    fresh: float = 0.0
+    even: float = 0.0
+    polls: int = 0
+    changed: int = 0
+    failed: int = 0
+    spent: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A new version of a source, to be told to those who asked; numbers rise in the order of recording."""
+
+    number: int
+    source: int
+    address: str
+    version: int
+    at: float
+    digest: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,14 +324,19 @@ class Store(Protocol):
         """In one transaction: observations, copies, beliefs, due times, named settings, and a price if it is new.
 
         False marks an entry whose claim is no longer held: it was recorded before, or came too late, and is dropped.
-        A body that equals the newest copy makes no version, it only renews what came with it.
+        A body that equals the newest copy, or comes with UNCHANGED, makes no version: it only renews what came with
+        it. The setting `LEARNER` begins an epoch when it is new: the entries beside it belong to the epoch before,
+        all later ones to it.
         """
 
     def give_back(self, owner: str, claims: Sequence[Claim] | None = None) -> int:
         """End claims without an outcome: these, or all of the owner's (what a killed process left); how many."""
 
-    def set_due(self, sources: Sequence[int], due: Sequence[float]) -> None:
-        """Move due times, for a new price or a hint. Of a claimed source it counts if the claim ends unrecorded."""
+    def set_due(self, sources: Sequence[int], due: Sequence[float], *, was: Sequence[float] | None = None) -> None:
+        """Move due times, for a new price or a hint. Of a claimed source it counts if the claim ends unrecorded.
+
+        With `was`, only where the due time still is that: who plans must not undo what a hint has moved meanwhile.
+        """
 
     def close(self) -> None:
         """Give back files. Everything was durable before."""
@@ -294,5 +366,26 @@ class Replica(Protocol):
     def counters(self) -> dict[str, int]:
         """Totals since the store was made; claimed = recorded + given_back + expired + ended + those held now.
 
-        `ended` counts claims that pausing or removing ended, `dropped` entries that came without a claim.
+        `ended` counts claims that pausing or removing ended, `dropped` entries that came without a claim, `edited`
+        the calls that added, replaced or removed sources: who holds the fleet in memory reads it anew then.
         """
+
+    def standing(self, sources: Sequence[int], width: int) -> Standing:
+        """These sources in columns, those that exist, ids rising; `Store.fleet` of a few."""
+
+
+class Outbox(Protocol):
+    """What is still to be told. A new version becomes an event in the transaction that records it.
+
+    Promises: every event is handed out until `told` covers it, whatever happens in between: at least once, in order.
+    Events that every name has been told, and those older than the horizon, may be dropped.
+    """
+
+    def subscribe(self, names: Sequence[str]) -> None:
+        """Those who want to be told from now on, and nobody else; a new name begins with what is recorded next."""
+
+    def events(self, name: str, limit: int) -> list[Event]:
+        """The oldest events that `name` has not been told."""
+
+    def told(self, name: str, number: int) -> None:
+        """`name` has been told everything up to this number."""

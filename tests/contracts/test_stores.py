@@ -6,6 +6,8 @@ import inspect
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,23 +17,34 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from support.postgres import postgres
 from unstale import ports
 from unstale.adapters.memory_store import MemoryStore
+from unstale.adapters.postgres_store import PostgresStore
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Body, Claim, Entry, Listing, Price
+from unstale.ports import Body, Claim, Entry, Event, Listing, Price
 
-STORES: dict[str, Callable[[Path], Any]] = {
-    "memory": lambda path: MemoryStore(),
-    "sqlite": lambda path: SqliteStore(path / "store.db"),
+STORES: dict[str, Callable[[Path, Callable[[], str]], Any]] = {
+    "memory": lambda path, server: MemoryStore(),
+    "sqlite": lambda path, server: SqliteStore(path / "store.db"),
+    "postgres": lambda path, server: PostgresStore(server(), schema=f"s{next(SCHEMAS)}"),
 }
+SCHEMAS = itertools.count()
 ROW = np.arange(15.0).tobytes()
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[Callable[[], str]]:
+    """The address of a server, which is started when somebody asks."""
+    with ExitStack() as stack:
+        yield lru_cache(lambda: stack.enter_context(postgres()).address())
+
+
 @pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    store = STORES[request.param](tmp_path)
+def store(request: pytest.FixtureRequest, tmp_path: Path, server: Callable[[], str]) -> Iterator[Any]:
+    store = STORES[request.param](tmp_path, server)
     yield store
     store.close()
 
@@ -48,11 +61,11 @@ def claim(store: Any, now: float, limit: int = 100, lease: float = 30.0, owner: 
     return store.claim(now, limit, lease=lease, owner=owner)
 
 
-@pytest.mark.parametrize("protocol", [ports.Store, ports.Replica])
-@pytest.mark.parametrize("kind", [MemoryStore, SqliteStore])
+@pytest.mark.parametrize("protocol", [ports.Store, ports.Replica, ports.Outbox])
+@pytest.mark.parametrize("kind", [MemoryStore, SqliteStore, PostgresStore])
 def test_the_signatures_are_the_contract_s(kind: type, protocol: type) -> None:
     methods = [name for name in vars(protocol) if not name.startswith("_")]
-    assert 7 <= len(methods) <= 8
+    assert 3 <= len(methods) <= 8
     for name in methods:
         assert inspect.signature(getattr(kind, name)) == inspect.signature(getattr(protocol, name)), name
 
@@ -194,7 +207,19 @@ def test_an_outcome_is_applied_once_and_only_while_its_claim_is_held(store: Any)
     assert store.record([entry(late, 72.0, Answer.CHANGED, body=Body(b"late"))]) == [False]
     assert store.copy(late.source) is None
     assert store.record([entry(again, 73.0)]) == [True]
-    assert store.counters() == {"added": 2, "claimed": 4, "recorded": 3, "dropped": 2, "expired": 1, "unchanged": 3}
+    assert store.counters() == {"added": 2, "edited": 1, "claimed": 4, "recorded": 3, "dropped": 2, "expired": 1,
+                                "unchanged": 3}  # fmt: skip
+
+
+def test_a_body_that_is_no_change_renews_its_validators_and_nothing_else(store: Any) -> None:
+    store.add(listed(1), 0.0)
+    (one,) = claim(store, 0.0)
+    store.record([entry(one, 1.0, Answer.CHANGED, body=Body(b"news 12:00", etag='"1"', fingerprint=b"n"))])
+    (two,) = claim(store, 61.0)
+    store.record([entry(two, 61.0, Answer.UNCHANGED, body=Body(b"news 12:01", etag='"2"', fingerprint=b"n"))])
+    assert store.versions(one.source) == [1]
+    kept = store.copy(one.source)
+    assert (kept.body.data, kept.body.etag) == (b"news 12:00", '"2"')
 
 
 def test_a_claim_recorded_twice_in_one_call_is_a_mistake(store: Any) -> None:
@@ -277,6 +302,137 @@ def test_a_due_time_moved_under_a_claim_counts_when_it_is_given_back(store: Any)
         store.set_due(ids, [1.0])
 
 
+def test_a_plan_does_not_undo_what_a_hint_has_moved(store: Any) -> None:
+    ids = store.add(listed(4), 0.0)
+    store.set_due(ids, [10.0, 10.0, math.inf, 10.0])
+    (held,) = claim(store, 10.0, limit=1)
+    store.set_due(ids[1:2], [5.0])
+    store.set_due(np.array(ids), np.array([20.0, 30.0, 40.0, 50.0]), was=np.array([10.0, 10.0, math.inf, 10.0]))
+    assert store.fleet(1).due.tolist() == [20.0, 5.0, 40.0, 50.0]
+    store.set_due(ids[2:], [1.0, 1.0], was=[math.inf, 49.0])
+    store.give_back("a", [held])
+    assert [(c.source, c.due) for c in claim(store, 99.0)] == [(ids[1], 5.0), (ids[0], 20.0), (ids[2], 40.0),
+                                                               (ids[3], 50.0)]  # fmt: skip
+    with pytest.raises(InputError, match=r"was\[0\] nan"):
+        store.set_due(ids[:1], [1.0], was=[math.nan])
+    with pytest.raises(InputError, match="was of 2 must be one for each of 1"):
+        store.set_due(ids[:1], [1.0], was=[1.0, 2.0])
+
+
+def test_a_few_sources_stand_as_they_do_in_the_fleet(store: Any) -> None:
+    ids = store.add(
+        [Listing("a", host="x"), Listing("b", host="y", weight=2.0), Listing("c", host="z", paused=True)], 3.0
+    )
+    (held,) = claim(store, 3.0, limit=1)
+    store.record([entry(held, 4.0, belief=np.ones(2).tobytes())], settings={"learner": b"shared"}, price=Price(4, 5, 6))
+    whole, few = store.fleet(2), store.standing([ids[2], 99, ids[0], ids[2]], 2)
+    assert few.source.tolist() == [ids[0], ids[2]]
+    assert [few.hosts[h] for h in few.host] == ["x", "z"]
+    assert (few.settings, few.price) == (whole.settings, whole.price) == ({"learner": b"shared"}, Price(4, 5, 6))
+    for name in ("weight", "cost", "shortest", "longest", "paused", "due", "last", "found", "failures", "beliefs"):
+        assert getattr(few, name).tolist() == getattr(whole, name)[[0, 2]].tolist(), name
+    assert store.standing([], 2).beliefs.shape == (0, 2)
+
+
+def test_calls_that_edit_the_fleet_are_counted(store: Any) -> None:
+    def edited() -> int:
+        return store.counters().get("edited", 0)
+
+    ids = store.add(listed(3), 0.0)
+    assert edited() == 1
+    store.add(listed(2, paused=True), 1.0, duplicates="replace")
+    assert edited() == 2
+    store.add([], 1.0)
+    store.remove([77])
+    store.set_due(ids, [1.0] * 3)
+    store.record([entry(c, 1.0) for c in claim(store, 1.0)])
+    with pytest.raises(InputError):
+        store.add(listed(1), 1.0)
+    assert edited() == 2
+    assert store.remove(ids) == 3
+    assert edited() == 3
+
+
+def test_observations_name_the_learner_s_state_they_were_made_under(store: Any) -> None:
+    (source,) = store.add(listed(1), 0.0)
+
+    def poll(at: float, **given: Any) -> None:
+        store.record([entry(claim(store, at)[0], at, due=at)], **given)
+
+    poll(1.0, settings={"other": b"x"})
+    poll(2.0, settings={"learner": b"one"})
+    poll(3.0)
+    poll(4.0, settings={"learner": b"one"})
+    store.record([], settings={"learner": b"two"})
+    store.record([], settings={"learner": b"three"})
+    poll(5.0, settings={"learner": b"one"})
+    poll(6.0)
+    # The state beside an outcome came after it; the same state again is no new epoch, an old one back is.
+    assert [(o.polled_at, o.epoch) for o in store.observations(source)] == [
+        (6.0, 4), (5.0, 3), (4.0, 1), (3.0, 1), (2.0, 0), (1.0, 0),
+    ]  # fmt: skip
+
+
+def test_new_versions_are_told_in_order_until_they_have_been(store: Any) -> None:
+    ids = store.add(listed(2), 0.0)
+
+    def change(at: float, *bodies: bytes) -> None:
+        store.set_due(ids, [at] * 2)
+        held = claim(store, at)
+        bring = zip(held, bodies, strict=True)
+        assert all(store.record([entry(c, at, Answer.CHANGED, body=Body(data)) for c, data in bring]))
+
+    change(1.0, b"before", b"anyone")
+    assert store.events("log", 9) == []
+    store.subscribe(["log", "hook"])
+    change(2.0, b"before", b"one")
+    change(3.0, b"two", b"three")
+    first, second, third = store.events("log", 9)
+    digest = sha256(b"one").digest()
+    assert first == Event(first.number, ids[1], "http://example.org/1", 2, 2.0, digest)
+    assert [(e.source, e.version, e.at) for e in (second, third)] == [(ids[0], 2, 3.0), (ids[1], 3, 3.0)]
+    assert first.number < second.number < third.number
+    assert store.events("hook", 2) == store.events("log", 9)[:2]
+    assert store.events("nobody", 9) == []
+    store.told("log", second.number)
+    store.told("log", first.number)
+    assert store.events("log", 9) == [third]
+    assert store.events("hook", 9) == [first, second, third]
+    # Removing a source does not unsay what it did; what has not happened cannot be told.
+    store.remove(ids[1:])
+    assert store.events("log", 9) == [third]
+    store.told("log", 10**6)
+    ids[1:] = store.add([Listing("http://new/")], 4.0)
+    change(5.0, b"four", b"five")
+    assert [e.at for e in store.events("log", 9)] == [5.0, 5.0]
+    # Who comes back has to be told only what is recorded from then on; who stays goes on where it was.
+    store.subscribe(["hook", "new"])
+    store.subscribe(["log", "hook"])
+    assert store.events("log", 9) == store.events("new", 9) == []
+    assert len(store.events("hook", 9)) == 5
+    store.subscribe([])
+    change(6.0, b"six", b"seven")
+    store.subscribe(["hook"])
+    assert store.events("hook", 9) == []
+    change(7.0, b"eight", b"nine")
+    assert [e.number for e in store.events("hook", 9)] == [third.number + 3, third.number + 4]
+
+
+def test_an_outcome_that_came_too_late_is_not_told(store: Any) -> None:
+    store.add(listed(1), 0.0)
+    store.subscribe(["log"])
+    (late,) = claim(store, 0.0)
+    store.give_back("a")
+    store.record([entry(late, 1.0, Answer.CHANGED, body=Body(b"late"))])
+    assert store.events("log", 9) == []
+
+
+@pytest.mark.parametrize(("names", "words"), [([""], r"names\[0\] '' is empty"), (["a", "a"], "'a' is there twice")])
+def test_bad_names_of_listeners_are_refused(store: Any, names: list[str], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        store.subscribe(names)
+
+
 def test_removing_forgets_everything_and_ids_do_not_come_back(store: Any) -> None:
     ids = store.add(listed(3), 0.0)
     held = claim(store, 0.0, limit=2)
@@ -323,27 +479,32 @@ def test_the_fleet_comes_in_columns(store: Any) -> None:
     assert not store.fleet(4).beliefs.any()
 
 
-class Both(RuleBasedStateMachine):
-    """Any calls in any order: both stores answer alike, and no claim and no source is ever unaccounted for."""
+class All(RuleBasedStateMachine):
+    """Any calls in any order: all stores answer alike, and no claim and no source is ever unaccounted for."""
 
     folder: Path
+    address: str
     files = itertools.count()
 
     def __init__(self) -> None:
         super().__init__()
-        self.stores = [MemoryStore(versions=2), SqliteStore(self.folder / f"{next(self.files)}.db", versions=2)]
+        self.stores = [
+            MemoryStore(versions=2),
+            SqliteStore(self.folder / f"{next(self.files)}.db", versions=2),
+            PostgresStore(self.address, schema=f"s{next(SCHEMAS)}", versions=2),
+        ]
         self.now, self.added = 0.0, 0
         self.held: list[Claim] = []
 
-    def both(self, call: Callable[[Any], Any]) -> Any:
-        one, two = (call(store) for store in self.stores)
-        assert one == two
+    def all(self, call: Callable[[Any], Any]) -> Any:
+        one, two, three = (call(store) for store in self.stores)
+        assert one == two == three
         return one
 
     @rule(count=st.integers(1, 3), paused=st.booleans(), first=st.integers(0, 9))
     def add(self, count: int, paused: bool, first: int) -> None:
         some = [Listing(f"s{n % 10}", paused=paused) for n in range(first, first + count)]
-        self.both(lambda store: store.add(some, self.now, duplicates="replace"))
+        self.all(lambda store: store.add(some, self.now, duplicates="replace"))
 
     @rule(step=st.sampled_from([-1000.0, 0.0, 1.0, 20.0, 1000.0]))
     def time_passes(self, step: float) -> None:
@@ -351,7 +512,7 @@ class Both(RuleBasedStateMachine):
 
     @rule(limit=st.integers(1, 4), owner=st.sampled_from("ab"))
     def claim(self, limit: int, owner: str) -> None:
-        self.held += self.both(lambda store: store.claim(self.now, limit, lease=30.0, owner=owner))
+        self.held += self.all(lambda store: store.claim(self.now, limit, lease=30.0, owner=owner))
 
     @rule(data=st.data(), answer=st.sampled_from(Answer), wait=st.sampled_from([0.0, 5.0, math.inf]))
     def record(self, data: st.DataObject, answer: Answer, wait: float) -> None:
@@ -359,38 +520,63 @@ class Both(RuleBasedStateMachine):
             some = data.draw(st.lists(st.sampled_from(self.held), unique_by=lambda c: c.token, max_size=3))
             body = Body(data.draw(st.sampled_from([b"x", b"y"]))) if answer is Answer.CHANGED else None
             entries = [Entry(c, answer, self.now, self.now + wait, body=body) for c in some]
-            self.both(lambda store: store.record(entries))
+            state = data.draw(st.sampled_from([None, {"learner": b"x"}, {"learner": b"y"}]))
+            self.all(lambda store: store.record(entries, settings=state))
+
+    @rule(names=st.lists(st.sampled_from("pq"), unique=True))
+    def subscribe(self, names: list[str]) -> None:
+        self.all(lambda store: store.subscribe(names))
+
+    @rule(name=st.sampled_from("pq"), count=st.integers(0, 3))
+    def tell(self, name: str, count: int) -> None:
+        events = self.all(lambda store: store.events(name, count))
+        if events:
+            self.all(lambda store: store.told(name, events[-1].number))
 
     @rule(owner=st.sampled_from("ab"))
     def give_back(self, owner: str) -> None:
-        self.both(lambda store: store.give_back(owner))
+        self.all(lambda store: store.give_back(owner))
 
     @rule(sources=st.lists(st.integers(1, 12), max_size=2, unique=True), ahead=st.floats(0.0, 9.0))
     def set_due(self, sources: list[int], ahead: float) -> None:
-        self.both(lambda store: store.set_due(sources, [self.now + ahead] * len(sources)))
+        self.all(lambda store: store.set_due(sources, [self.now + ahead] * len(sources)))
+
+    @rule(sources=st.lists(st.integers(1, 12), max_size=2), was=st.sampled_from([0.0, 5.0, math.inf]))
+    def plan(self, sources: list[int], was: float) -> None:
+        self.all(lambda store: store.set_due(sources, [self.now + 1.0] * len(sources), was=[was] * len(sources)))
 
     @rule(sources=st.lists(st.integers(1, 12), max_size=2, unique=True))
     def remove(self, sources: list[int]) -> None:
-        self.both(lambda store: store.remove(sources))
+        self.all(lambda store: store.remove(sources))
 
     @invariant()
     def all_is_accounted_for(self) -> None:
-        tally = self.both(lambda store: store.counters())
+        tally = self.all(lambda store: store.counters())
         leases = self.stores[1]._db.execute("SELECT count(*) FROM leases").get
         ended = sum(tally.get(name, 0) for name in ("recorded", "given_back", "expired", "ended"))
         assert tally.get("claimed", 0) == ended + leases
         places = "SELECT source FROM sched UNION ALL SELECT source FROM leases ORDER BY 1"
         awake = "SELECT id FROM sources WHERE NOT paused ORDER BY 1"
         assert self.stores[1]._db.execute(places).fetchall() == self.stores[1]._db.execute(awake).fetchall()
-        one, two = (store.fleet(1) for store in self.stores)
+        stamped = "SELECT epoch, count(*) FROM observations WHERE epoch GROUP BY 1 ORDER BY 1"
+        uses = "SELECT id, uses FROM epochs WHERE uses OR id < (SELECT max(id) FROM epochs) ORDER BY 1"
+        assert self.stores[1]._db.execute(uses).fetchall() == self.stores[1]._db.execute(stamped).fetchall()
+        for name in "pq":
+            self.all(lambda store, name=name: store.events(name, 99))
+        one, two, three = (store.fleet(1) for store in self.stores)
         for name in ("source", "due", "last", "found", "failures", "paused"):
-            assert getattr(one, name).tolist() == getattr(two, name).tolist(), name
+            assert getattr(one, name).tolist() == getattr(two, name).tolist() == getattr(three, name).tolist(), name
+        shared = self.stores[2]._db
+        held = shared.execute("SELECT source FROM beliefs WHERE token IS NOT NULL ORDER BY 1").fetchall()
+        assert held == self.stores[1]._db.execute("SELECT source FROM leases ORDER BY 1").fetchall()
+        odd = "SELECT source FROM beliefs JOIN sources ON id = source WHERE awake = paused OR (paused AND token > 0)"
+        assert shared.execute(odd).fetchall() == []
 
     def teardown(self) -> None:
         for source in range(1, 13):
-            self.both(lambda store, source=source: repr(store.observations(source)))
-            self.both(lambda store, source=source: [store.copy(source, v) for v in store.versions(source)])
-        assert self.stores[1].verify() == []
+            self.all(lambda store, source=source: repr(store.observations(source)))
+            self.all(lambda store, source=source: [store.copy(source, v) for v in store.versions(source)])
+        assert self.stores[1].verify() == self.stores[2].verify() == []
         uses = "SELECT id, uses FROM contents ORDER BY 1"
         counted = "SELECT content, count(*) FROM copies GROUP BY 1 ORDER BY 1"
         assert self.stores[1]._db.execute(uses).fetchall() == self.stores[1]._db.execute(counted).fetchall()
@@ -398,5 +584,5 @@ class Both(RuleBasedStateMachine):
             store.close()
 
 
-def test_stores_agree_whatever_is_called(tmp_path: Path) -> None:
-    run_state_machine_as_test(type("Case", (Both,), {"folder": tmp_path}))
+def test_stores_agree_whatever_is_called(tmp_path: Path, server: Callable[[], str]) -> None:
+    run_state_machine_as_test(type("Case", (All,), {"folder": tmp_path, "address": server()}))

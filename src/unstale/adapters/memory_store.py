@@ -19,11 +19,12 @@ from unstale.adapters.store_checks import (
     check_due,
     check_entries,
     check_listings,
+    check_names,
     refuse_duplicates,
 )
 from unstale.errors import require
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Claim, Copy, Entry, Listing, Observation, Price, Standing
+from unstale.ports import LEARNER, Claim, Copy, Entry, Event, Listing, Observation, Price, Standing
 
 
 @dataclass(slots=True)
@@ -43,7 +44,10 @@ class _Kept:
 
 
 class MemoryStore:
-    """Keeps the contracts `Store` and `Replica` in memory. It keeps all observations; `versions` bounds the copies."""
+    """Keeps the contracts `Store`, `Replica` and `Outbox` in memory.
+
+    It keeps all observations; `versions` bounds the copies.
+    """
 
     def __init__(self, *, versions: int = 3) -> None:
         require(versions >= 1, "versions", versions, "must be 1 or more", "keep at least the newest copy")
@@ -53,6 +57,10 @@ class MemoryStore:
         self._settings: dict[str, bytes] = {}
         self._prices: list[Price] = []
         self._counters: Counter[str] = Counter()
+        self._epoch = 0
+        self._events: list[Event] = []
+        #: the last event that each listener has been told
+        self._told: dict[str, int] = {}
 
     def add(
         self, listings: Sequence[Listing], now: float, *, duplicates: Literal["refuse", "replace"] = "refuse"
@@ -76,6 +84,7 @@ class MemoryStore:
                 if listing.paused:
                     self._end(kept, "ended")
             ids.append(source)
+        self._counters["edited"] += bool(ids)
         return ids
 
     def remove(self, sources: Sequence[int]) -> int:
@@ -84,11 +93,16 @@ class MemoryStore:
         for kept in gone:
             self._end(kept, "ended")
             del self._ids[kept.listing.address]
+        self._counters["edited"] += bool(gone)
         return len(gone)
 
     def fleet(self, width: int) -> Standing:
         """Everything a start needs, in columns."""
-        all_kept = list(self._sources.values())
+        return self.standing(list(self._sources), width)
+
+    def standing(self, sources: Sequence[int], width: int) -> Standing:
+        """These sources in columns, those that exist, ids rising."""
+        all_kept = [self._sources[s] for s in sorted({int(s) for s in sources}) if s in self._sources]
         listings = [kept.listing for kept in all_kept]
         hosts = tuple(sorted({listing.host for listing in listings}))
         beliefs = np.zeros((len(all_kept), width))
@@ -131,10 +145,13 @@ class MemoryStore:
     ) -> list[bool]:
         """Observations, copies, beliefs, due times, settings and a price."""
         check_entries(entries)
-        self._settings.update(settings or {})
         if price is not None:
             self._prices.append(price)
-        return [self._record(entry) for entry in entries]
+        recorded = [self._record(entry) for entry in entries]
+        given = settings or {}
+        self._epoch += LEARNER in given and given[LEARNER] != self._settings.get(LEARNER)
+        self._settings.update(given)
+        return recorded
 
     def give_back(self, owner: str, claims: Sequence[Claim] | None = None) -> int:
         """End claims without an outcome: these, or all of the owner's."""
@@ -148,12 +165,31 @@ class MemoryStore:
             self._end(kept, "given_back")
         return len(ended)
 
-    def set_due(self, sources: Sequence[int], due: Sequence[float]) -> None:
-        """Move due times."""
-        check_due(sources, due)
-        for source, time in zip(sources, due, strict=True):
-            if int(source) in self._sources:
-                self._sources[int(source)].due = float(time)
+    def set_due(self, sources: Sequence[int], due: Sequence[float], *, was: Sequence[float] | None = None) -> None:
+        """Move due times, with `was` only where they still are that."""
+        check_due(sources, due, was)
+        before = [None] * len(due) if was is None else was
+        for source, time, old in zip(sources, due, before, strict=True):
+            kept = self._sources.get(int(source))
+            if kept and old in (None, kept.due):
+                kept.due = float(time)
+
+    def subscribe(self, names: Sequence[str]) -> None:
+        """Those who want to be told from now on, and nobody else."""
+        check_names(names)
+        self._told = {name: self._told.get(name, self._counters["events"]) for name in names}
+        self._drop_told()
+
+    def events(self, name: str, limit: int) -> list[Event]:
+        """The oldest events that `name` has not been told."""
+        told = self._told.get(name, self._counters["events"])
+        return [event for event in self._events if event.number > told][:limit]
+
+    def told(self, name: str, number: int) -> None:
+        """`name` has been told everything up to this number."""
+        if name in self._told:
+            self._told[name] = max(self._told[name], min(number, self._counters["events"]))
+            self._drop_told()
 
     def close(self) -> None:
         """Nothing to give back."""
@@ -187,6 +223,10 @@ class MemoryStore:
         """Totals since the store was made."""
         return {name: value for name, value in sorted(self._counters.items()) if value}
 
+    def _drop_told(self) -> None:
+        done = min(self._told.values(), default=self._counters["events"])
+        self._events = [event for event in self._events if event.number > done]
+
     def _end(self, kept: _Kept, how: str) -> None:
         if kept.lease:
             kept.lease = None
@@ -212,7 +252,7 @@ class MemoryStore:
         kept.lease = None
         reason = entry.reason[:LONGEST_REASON]
         seen = Observation(entry.claim.token, entry.claim.source, entry.polled_at, entry.answer, elapsed,
-                           entry.modified, entry.received, reason)  # fmt: skip
+                           entry.modified, entry.received, reason, self._epoch)  # fmt: skip
         kept.observations.append(seen)
         if entry.answer is Answer.FAILED:
             kept.failures += 1
@@ -231,9 +271,14 @@ class MemoryStore:
             return
         digest = sha256(entry.body.data).digest()
         newest = kept.copies[-1] if kept.copies else None
-        if newest and newest.digest == digest:
-            kept.copies[-1] = dataclasses.replace(newest, body=entry.body)
+        if newest and (newest.digest == digest or entry.answer is Answer.UNCHANGED):
+            # What counts is the same, so the bytes stay those we hold; only what came with them is renewed.
+            kept.copies[-1] = dataclasses.replace(newest, body=dataclasses.replace(entry.body, data=newest.body.data))
         else:
             number = newest.version + 1 if newest else 1
             kept.copies.append(Copy(entry.claim.source, number, entry.polled_at, digest, entry.body))
             del kept.copies[: -self._versions]
+            if self._told:
+                self._counters["events"] += 1
+                self._events.append(Event(self._counters["events"], entry.claim.source, entry.claim.address, number,
+                                          entry.polled_at, digest))  # fmt: skip

@@ -18,19 +18,24 @@ _LEVEL = 3
 _NEWEST = 2**62
 
 
-def keep(db: apsw.Connection, source: int, newest: int, body: Body, taken_at: float, versions: int) -> int:
-    """Keep a body as the next version and drop the oldest; the newest version then. Inside a transaction."""
+def keep(
+    db: apsw.Connection, source: int, newest: int, body: Body, taken_at: float, versions: int, *, same: bool
+) -> tuple[int, bytes | None]:
+    """Keep a body as the next version and drop the oldest; the newest version then, and its digest if it is new.
+
+    `same` if it counts as what we hold already. Inside a transaction.
+    """
     digest = sha256(body.data).digest()
     content = db.execute("SELECT id FROM contents WHERE digest = ?", (digest,)).get
-    told = (body.media_type, body.etag, body.last_modified, body.fingerprint, body.address)
+    told = (body.media_type, body.etag, body.last_modified, body.fingerprint, body.address, body.via)
     held = db.execute("SELECT content FROM copies WHERE source = ? AND version = ?", (source, newest)).get
-    if content is not None and content == held:
+    if held is not None and (same or content == held):
         db.execute(
-            "UPDATE copies SET media_type = ?, etag = ?, last_modified = ?, fingerprint = ?, address = ? "
+            "UPDATE copies SET media_type = ?, etag = ?, last_modified = ?, fingerprint = ?, address = ?, via = ? "
             "WHERE source = ? AND version = ?",
             (*told, source, newest),
         )
-        return newest
+        return newest, None
     if content is None:
         packed = zstandard.ZstdCompressor(level=_LEVEL).compress(body.data)
         db.execute(
@@ -39,30 +44,31 @@ def keep(db: apsw.Connection, source: int, newest: int, body: Body, taken_at: fl
         content = db.last_insert_rowid()
     version = newest + 1
     db.execute(
-        "INSERT INTO copies(source, version, content, taken_at, media_type, etag, last_modified, fingerprint, address) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO copies"
+        "(source, version, content, taken_at, media_type, etag, last_modified, fingerprint, address, via) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (source, version, content, taken_at, *told),
     )
     db.execute("DELETE FROM copies WHERE source = ? AND version <= ?", (source, version - versions))
-    return version
+    return version, digest
 
 
 def read(db: apsw.Connection, source: int, version: int | None) -> Copy | None:
     """A version of a source, the newest if none is named, with its bytes checked."""
     row = db.execute(
-        "SELECT c.version, c.taken_at, c.media_type, c.etag, c.last_modified, c.fingerprint, c.address, "
+        "SELECT c.version, c.taken_at, c.media_type, c.etag, c.last_modified, c.fingerprint, c.address, c.via, "
         "t.digest, t.size, t.body FROM copies c LEFT JOIN contents t ON t.id = c.content "
         "WHERE c.source = ? AND c.version BETWEEN ? AND ? ORDER BY c.version DESC LIMIT 1",
         (source, version or 0, version or _NEWEST),
     ).fetchone()
     if row is None:
         return None
-    number, taken_at, media_type, etag, last_modified, fingerprint, address, digest, size, packed = row
+    number, taken_at, *told, digest, size, packed = row
     data = _unpacked(digest, size, packed)
     if data is None:
         raise StoreError(sentence("copy", f"{number} of source {source}", "is damaged on the disk",
                                   "poll the source again or restore a backup"))  # fmt: skip
-    return Copy(source, number, taken_at, digest, Body(data, media_type, etag, last_modified, fingerprint, address))
+    return Copy(source, number, taken_at, digest, Body(data, *told))
 
 
 def damaged(db: apsw.Connection) -> Iterator[tuple[int, int]]:

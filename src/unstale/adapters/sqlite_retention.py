@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import apsw
 
+from unstale.adapters import sqlite_epochs
 from unstale.ports import Entry
 
 #: a belief is checkpointed when a source's polls pass a multiple of this share of the horizon
@@ -53,8 +55,9 @@ def drop_old(db: apsw.Connection, now: float, horizon: float, recorded: int) -> 
         return
     # A source that was not polled since is folded now; one that was, when its polls pass the next stride.
     db.execute(_FOLD + "latest <= ?1 AND source IN (SELECT source FROM observations WHERE token <= ?1)", (last,))
-    db.execute(
+    gone: Any = db.execute(
         "DELETE FROM observations WHERE token <= ? AND (polled_at < ? OR polled_at > ?) AND token <= "
-        "(SELECT latest FROM checkpoints c WHERE c.source = observations.source)",
+        "(SELECT latest FROM checkpoints c WHERE c.source = observations.source) RETURNING epoch",
         (last, limit, now),
-    )
+    ).fetchall()
+    sqlite_epochs.release(db, gone)

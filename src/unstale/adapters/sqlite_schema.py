@@ -64,8 +64,33 @@ CREATE TABLE counters(name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WIT
 CREATE TABLE settings(name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
 """
 
+_V2 = """
+ALTER TABLE observations ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;
+-- the learner's shared states; `uses` counts the observations made under each
+CREATE TABLE epochs(id INTEGER PRIMARY KEY, at REAL, uses INTEGER NOT NULL, value BLOB NOT NULL) STRICT;
+INSERT INTO epochs(id, at, uses, value) SELECT 1, NULL, 0, value FROM settings WHERE name = 'learner';
+-- who wants to be told of new versions, and the last event each has been told
+CREATE TABLE listeners(name TEXT PRIMARY KEY, told INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE events(
+    number INTEGER PRIMARY KEY, source INTEGER NOT NULL, address TEXT NOT NULL, version INTEGER NOT NULL,
+    at REAL NOT NULL, digest BLOB NOT NULL
+) STRICT;
+-- how the fleet stood when a price was published, and what was done since the one before
+ALTER TABLE prices ADD COLUMN fresh REAL NOT NULL DEFAULT 0;
+ALTER TABLE prices ADD COLUMN even REAL NOT NULL DEFAULT 0;
+ALTER TABLE prices ADD COLUMN polls INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE prices ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE prices ADD COLUMN failed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE prices ADD COLUMN spent REAL NOT NULL DEFAULT 0;
+"""
+
+_V3 = """
+-- the replicas a version came through, nearest to the source first
+ALTER TABLE copies ADD COLUMN via TEXT NOT NULL DEFAULT '';
+"""
+
 #: the step from version i to version i + 1
-MIGRATIONS: tuple[str, ...] = (_V1,)
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3)
 
 
 def safe(version: tuple[int, ...]) -> bool:
@@ -81,16 +106,21 @@ def safe(version: tuple[int, ...]) -> bool:
     return version[:3] != (3, 52, 0)
 
 
-def connect(path: Path) -> apsw.Connection:
+def connect_reading(path: Path) -> apsw.Connection:
+    """An open store file that this connection cannot change in any way, nor make."""
+    db = _open(path, apsw.SQLITE_OPEN_READONLY)
+    version = db.pragma("user_version")
+    if version < len(MIGRATIONS):
+        db.close()
+        raise StoreError(sentence("store", repr(str(path)), f"has version {version}, this program reads "
+                                  f"{len(MIGRATIONS)}", "open it for writing once, which brings it up"))  # fmt: skip
+    return db
+
+
+def connect(path: Path, *, create: bool = True) -> apsw.Connection:
     """An open, migrated store file: WAL, and every commit on the disk before it returns."""
-    library = apsw.sqlite_lib_version()
-    if not safe(tuple(int(part) for part in library.split("."))):
-        raise StoreError(sentence("SQLite", library, "can lose what it has committed (WAL-reset bug)",
-                                  "install apsw 3.51.3 or later"))  # fmt: skip
-    db = apsw.Connection(str(path))
+    db = _open(path, apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0))
     try:
-        db.set_busy_timeout(PATIENCE)
-        _recognise(db, path)
         mode = db.execute("PRAGMA journal_mode = WAL").get
         if mode != "wal":
             raise StoreError(sentence("store", repr(str(path)), f"has no write-ahead log here but {mode}",
@@ -99,6 +129,24 @@ def connect(path: Path) -> apsw.Connection:
                         "cache_size = -65536", "temp_store = MEMORY"):  # fmt: skip
             db.execute(f"PRAGMA {setting}")
         _migrate(db)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _open(path: Path, flags: int) -> apsw.Connection:
+    library = apsw.sqlite_lib_version()
+    if not safe(tuple(int(part) for part in library.split("."))):
+        raise StoreError(sentence("SQLite", library, "can lose what it has committed (WAL-reset bug)",
+                                  "install apsw 3.51.3 or later"))  # fmt: skip
+    if not flags & apsw.SQLITE_OPEN_CREATE and not path.exists():
+        raise StoreError(sentence("store", repr(str(path)), "does not exist",
+                                  "check its name, or add a source to make it"))  # fmt: skip
+    db = apsw.Connection(str(path), flags=flags)
+    try:
+        db.set_busy_timeout(PATIENCE)
+        _recognise(db, path)
     except BaseException:
         db.close()
         raise

@@ -13,26 +13,29 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Literal
 
 import apsw
 
-from unstale.adapters import sqlite_copies
+from unstale.adapters import sqlite_copies, sqlite_epochs, sqlite_outbox
 from unstale.adapters.sqlite_replica import ANSWERS, SqliteReplica
 from unstale.adapters.sqlite_retention import checkpoint, drop_old
+from unstale.adapters.sqlite_schema import connect
 from unstale.adapters.store_checks import (
     LONGEST_REASON,
     check_claim,
     check_due,
     check_entries,
     check_listings,
+    check_names,
     refuse_duplicates,
 )
 from unstale.core.checks import number
 from unstale.errors import require
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Claim, Entry, Listing, Price
+from unstale.ports import LEARNER, Claim, Entry, Event, Listing, Price
 
 #: seconds for which observations are kept, unless said otherwise
 HORIZON = 90 * 86400.0
@@ -44,11 +47,17 @@ _PUT_BACK = "INSERT INTO sched(due, source) SELECT due, source FROM beliefs WHER
 
 
 class SqliteStore(SqliteReplica):
-    """Keeps the contracts `Store` and `Replica` in one file; `versions` and `horizon` (seconds) bound its growth."""
+    """Keeps the contracts `Store`, `Replica` and `Outbox` in one file.
 
-    def __init__(self, path: str | Path, *, versions: int = VERSIONS, horizon: float = HORIZON) -> None:
+    `versions` and `horizon` (seconds) bound its growth. A missing file is made, unless `create` is false.
+    """
+
+    def __init__(
+        self, path: str | Path, *, versions: int = VERSIONS, horizon: float = HORIZON, create: bool = True
+    ) -> None:
         require(versions >= 1, "versions", versions, "must be 1 or more", "keep at least the newest copy")
         self._versions, self._horizon = int(versions), number("horizon", horizon, above=0, infinite=True)
+        self._create = create
         super().__init__(path)
 
     def add(
@@ -76,7 +85,7 @@ class SqliteStore(SqliteReplica):
                 else:
                     replaced.append((*given, source))
                 ids.append(source)
-            _count(db, {"added": len(new)})
+            _count(db, {"added": len(new), "edited": bool(new or replaced)})
             db.executemany(
                 "INSERT INTO sources"
                 "(id, address, added_at, kind, weight, cost, host, shortest, longest, options, paused) "
@@ -109,16 +118,19 @@ class SqliteStore(SqliteReplica):
         which = [(int(source),) for source in sources]
         with self._writing() as db:
             _take_out(db, which)
-            db.executemany(
+            stamps: Any = db.executemany(
                 "DELETE FROM observations WHERE token IN (WITH RECURSIVE chain(token) AS ("
                 " SELECT latest FROM beliefs WHERE source = ?"
                 " UNION ALL SELECT o.previous FROM observations o JOIN chain ON o.token = chain.token"
-                ") SELECT token FROM chain)",
+                ") SELECT token FROM chain) RETURNING epoch",
                 which,
             )
+            sqlite_epochs.release(db, stamps)
             for table in ("copies", "beliefs", "checkpoints"):
                 db.executemany(f"DELETE FROM {table} WHERE source = ?", which)
-            return len(db.executemany("DELETE FROM sources WHERE id = ? RETURNING id", which).fetchall())
+            gone = len(db.executemany("DELETE FROM sources WHERE id = ? RETURNING id", which).fetchall())
+            _count(db, {"edited": bool(gone)})
+        return gone
 
     def claim(self, now: float, limit: int, *, lease: float, owner: str) -> list[Claim]:
         """Up to `limit` sources that are due, longest overdue first."""
@@ -168,28 +180,35 @@ class SqliteStore(SqliteReplica):
             }
             mine = [entry for entry in entries if entry.claim.token in held]
             checkpoint(db, mine, self._horizon)
-            _observe(db, mine)
-            versions = [self._keep(db, entry) for entry in mine]
+            _observe(db, mine, sqlite_epochs.current(db, stamped=len(mine)))
+            kept = [self._keep(db, entry) for entry in mine]
             db.executemany(
                 "UPDATE beliefs SET due = ?, last = ?, found = min(?, coalesce(?, found)), failures = ?, latest = ?, "
                 "version = ?, belief = coalesce(?, belief) WHERE source = ?",
                 (
                     (e.due, *_answered(e), e.claim.token, version, e.belief, e.claim.source)
-                    for e, version in zip(mine, versions, strict=True)
+                    for e, (version, _) in zip(mine, kept, strict=True)
                 ),
             )
+            new = [(e, version, digest) for e, (version, digest) in zip(mine, kept, strict=True) if digest]
             db.executemany("INSERT INTO sched(due, source) VALUES (?, ?)", ((e.due, e.claim.source) for e in mine))
             _count(db, {"recorded": len(mine), "dropped": len(entries) - len(mine),
                         **{a.value: sum(e.answer is a for e in mine) for a in Answer},
-                        "bytes": sum(e.received for e in mine)})  # fmt: skip
+                        "bytes": sum(e.received for e in mine),
+                        "events": sqlite_outbox.append(db, new, self._horizon)})  # fmt: skip
             db.executemany(
                 "INSERT INTO settings(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
                 (settings or {}).items(),
             )
+            if settings and LEARNER in settings:
+                sqlite_epochs.begin(db, settings[LEARNER], mine, price)
             if price is not None:
                 db.execute(
-                    "INSERT INTO prices(at, price, budget) VALUES (?, ?, ?)", (price.at, price.price, price.budget)
+                    "INSERT INTO prices(at, price, budget, fresh, even, polls, changed, failed, spent) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    astuple(price),
                 )
+                db.execute("DELETE FROM prices WHERE at < ?", (price.at - self._horizon,))
             if mine:
                 drop_old(db, min(e.polled_at for e in mine), self._horizon, len(mine))
         return [entry.claim.token in held for entry in entries]
@@ -208,24 +227,46 @@ class SqliteStore(SqliteReplica):
             _count(db, {"given_back": len(ended)})
         return len(ended)
 
-    def set_due(self, sources: Sequence[int], due: Sequence[float]) -> None:
-        """Move due times."""
-        check_due(sources, due)
-        moved = [(float(time), int(source)) for source, time in zip(sources, due, strict=True)]
+    def set_due(self, sources: Sequence[int], due: Sequence[float], *, was: Sequence[float] | None = None) -> None:
+        """Move due times, with `was` only where they still are that."""
+        check_due(sources, due, was)
+        before = [None] * len(due) if was is None else [float(time) for time in was]
+        moved = [(float(time), int(s), old) for s, time, old in zip(sources, due, before, strict=True)]
         with self._writing() as db:
-            for pair in moved:
+            for move in moved:
                 # Only of a source that waits: one that is claimed or paused is not in sched.
                 db.execute(
-                    "UPDATE sched SET due = ?1 WHERE source = ?2 AND due = (SELECT due FROM beliefs WHERE source = ?2)",
-                    pair,
+                    "UPDATE sched SET due = ?1 WHERE source = ?2 AND due = "
+                    "(SELECT due FROM beliefs WHERE source = ?2 AND due = coalesce(?3, due))",
+                    move,
                 )
-                db.execute("UPDATE beliefs SET due = ? WHERE source = ?", pair)
+                db.execute("UPDATE beliefs SET due = ?1 WHERE source = ?2 AND due = coalesce(?3, due)", move)
 
-    def _keep(self, db: apsw.Connection, entry: Entry) -> int:
+    def subscribe(self, names: Sequence[str]) -> None:
+        """Those who want to be told from now on, and nobody else."""
+        check_names(names)
+        with self._writing() as db:
+            sqlite_outbox.subscribe(db, names)
+
+    def events(self, name: str, limit: int) -> list[Event]:
+        """The oldest events that `name` has not been told."""
+        with self._reading() as db:
+            return sqlite_outbox.untold(db, name, limit)
+
+    def told(self, name: str, number: int) -> None:
+        """`name` has been told everything up to this number."""
+        with self._writing() as db:
+            sqlite_outbox.told(db, name, number)
+
+    def _connect(self) -> apsw.Connection:
+        return connect(self.path, create=self._create)
+
+    def _keep(self, db: apsw.Connection, entry: Entry) -> tuple[int, bytes | None]:
         claim = entry.claim
         if entry.body is None:
-            return claim.version
-        return sqlite_copies.keep(db, claim.source, claim.version, entry.body, entry.polled_at, self._versions)
+            return claim.version, None
+        return sqlite_copies.keep(db, claim.source, claim.version, entry.body, entry.polled_at, self._versions,
+                                  same=entry.answer is Answer.UNCHANGED)  # fmt: skip
 
     @contextmanager
     def _writing(self) -> Iterator[apsw.Connection]:
@@ -254,14 +295,14 @@ def _answered(entry: Entry) -> tuple[float, float, float | None, int]:
     return entry.polled_at, entry.polled_at, entry.polled_at if entry.answer is Answer.CHANGED else None, 0
 
 
-def _observe(db: apsw.Connection, entries: Iterable[Entry]) -> None:
+def _observe(db: apsw.Connection, entries: Iterable[Entry], epoch: int) -> None:
     db.executemany(
-        "INSERT INTO observations(token, source, polled_at, answer, elapsed, modified, bytes, reason, previous) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO observations(token, source, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             (e.claim.token, e.claim.source, e.polled_at, _NUMBER[e.answer],
              None if math.isinf(e.claim.last) else e.polled_at - e.claim.last, e.modified, e.received,
-             e.reason[:LONGEST_REASON] or None, e.claim.latest)
+             e.reason[:LONGEST_REASON] or None, e.claim.latest, epoch)
             for e in entries
         ),
     )  # fmt: skip

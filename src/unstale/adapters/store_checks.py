@@ -72,10 +72,14 @@ def check_entries(entries: Sequence[Entry]) -> None:
         seen.add(entry.claim.token)
 
 
-def check_due(sources: Sequence[int], due: Sequence[float]) -> None:
+def check_due(sources: Sequence[int], due: Sequence[float], was: Sequence[float] | None) -> None:
     """Refuse due times that are not one per source, or NaN."""
-    require(len(sources) == len(due), "due", f"of {len(due)}", f"must be one for each of {len(sources)} sources",
-            "give as many")  # fmt: skip
+    for name, times in (("due", due), ("was", due if was is None else was)):
+        require(len(sources) == len(times), name, f"of {len(times)}",
+                f"must be one for each of {len(sources)} sources", "give as many")  # fmt: skip
+    for i, time in enumerate(() if was is None else was):
+        if math.isnan(time):
+            number(f"was[{i}]", time, infinite=True)
     for i, time in enumerate(due):
         if not time > -math.inf:
             number(f"due[{i}]", time, infinite=True)
@@ -87,6 +91,13 @@ def check_claim(now: float, limit: int, lease: float) -> None:
     number("now", now)
     number("limit", limit, least=0)
     number("lease", lease, above=0, remedy="give the seconds after which an unfinished poll counts as lost")
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names of listeners that are empty or there twice: one would be told what was meant for the other."""
+    for i, name in enumerate(names):
+        require(name, f"names[{i}]", repr(name), "is empty", "give it a name that stays the same")
+        require(name not in names[:i], f"names[{i}]", repr(name), "is there twice", "name each once")
 
 
 def _refuse_numbers(i: int, listing: Listing) -> None:

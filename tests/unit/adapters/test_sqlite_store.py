@@ -6,20 +6,25 @@ import math
 import sqlite3
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import apsw
 import numpy as np
 import pytest
+import zstandard
 
 from unstale.adapters import sqlite_schema
+from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.errors import InputError, StoreError
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Body, Entry, Listing
+from unstale.ports import Body, Copy, Entry, Listing, Observation, Price
 
 DAY = 86400.0
+KNOWN = len(sqlite_schema.MIGRATIONS)
 
 
 @pytest.fixture
@@ -44,7 +49,7 @@ def poll(store: SqliteStore, at: float, due: float, body: bytes | None = None, b
 def test_every_commit_is_synced_through_a_log(store: SqliteStore) -> None:
     assert sql(store, "PRAGMA journal_mode") == [("wal",)]
     assert sql(store, "PRAGMA synchronous") == [(2,)]
-    assert sql(store, "PRAGMA user_version") == [(len(sqlite_schema.MIGRATIONS),)]
+    assert sql(store, "PRAGMA user_version") == [(KNOWN,)]
 
 
 @pytest.mark.parametrize("version", ["3.40.1", "3.44.5", "3.45.0", "3.50.6", "3.51.2", "3.52.0"])
@@ -65,8 +70,10 @@ def test_a_file_of_a_newer_program_is_refused_untouched(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     SqliteStore(path).close()
     with apsw.Connection(str(path)) as db:
-        db.pragma("user_version", len(sqlite_schema.MIGRATIONS) + 1)
-    with pytest.raises(StoreError, match="has version 2, this program knows 1: install a newer unstale"):
+        db.pragma("user_version", KNOWN + 1)
+    with pytest.raises(
+        StoreError, match=f"has version {KNOWN + 1}, this program knows {KNOWN}: install a newer unstale"
+    ):
         SqliteStore(path)
 
 
@@ -104,8 +111,166 @@ def test_migrations_go_forward_whole_or_not_at_all(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(sqlite_schema, "MIGRATIONS", (*first, "ALTER TABLE sources ADD COLUMN note TEXT"))
     store = SqliteStore(path)
     assert sql(store, "SELECT address, note FROM sources") == [("a", None)]
-    assert sql(store, "PRAGMA user_version") == [(2,)]
+    assert sql(store, "PRAGMA user_version") == [(KNOWN + 1,)]
     store.close()
+
+
+def test_a_file_of_the_first_version_is_brought_up_and_keeps_everything(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    digest, packed = sha256(b"hello").digest(), zstandard.ZstdCompressor().compress(b"hello")
+    with apsw.Connection(str(path)) as db:
+        db.execute(sqlite_schema.MIGRATIONS[0])
+        db.execute(f"PRAGMA application_id = {sqlite_schema.APPLICATION}; PRAGMA user_version = 1")
+        db.execute("""
+            INSERT INTO hosts VALUES (1, 'h');
+            INSERT INTO sources VALUES (4, 'http://x/', 'http', 2.0, 3.0, 1, 5.0, 6e4, '{"a":1}', 0, 7.0);
+            INSERT INTO sources VALUES (5, 'http://y/', 'feed', 1.0, 1.0, 1, 0.0, 9e999, NULL, 1, 8.0);
+            INSERT INTO leases VALUES (4, 12, 99.0, 'me');
+            INSERT INTO beliefs VALUES (4, 60.0, 50.0, 40.0, 1, 11, 1, x'000000000000f03f');
+            INSERT INTO beliefs VALUES (5, 70.0, -9e999, -9e999, 0, 0, 0, NULL);
+            INSERT INTO checkpoints VALUES (4, 10, 40.0, 40.0, x'0000000000000040');
+            INSERT INTO observations VALUES (10, 4, 40.0, 1, NULL, 39.0, 5, NULL, 0);
+            INSERT INTO observations VALUES (11, 4, 50.0, 2, 10.0, NULL, 0, 'hung', 10);
+            INSERT INTO prices VALUES (1, 41.0, 0.5, 2.0);
+            INSERT INTO counters VALUES ('added', 5), ('claimed', 12), ('recorded', 11);
+            INSERT INTO settings VALUES ('learner', x'aa'), ('other', x'bb');
+        """)
+        db.execute("INSERT INTO contents VALUES (1, ?, 5, 0, ?)", (digest, packed))
+        db.execute("INSERT INTO copies VALUES (4, 1, 1, 40.0, 'text/plain', '\"e\"', NULL, x'cc', 'http://x/y')")
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="has version 1, this program reads 3: open it for writing once"):
+        SqliteReplica(path)
+    assert path.read_bytes() == before
+    store = SqliteStore(path)
+    assert store.listings([4, 5]) == [
+        Listing("http://x/", "http", 2.0, 3.0, "h", 5.0, 6e4, {"a": 1}, False, 4, 7.0),
+        Listing("http://y/", "feed", 1.0, 1.0, "h", 0.0, math.inf, {}, True, 5, 8.0),
+    ]
+    fleet = store.fleet(1)
+    assert (fleet.due.tolist(), fleet.last.tolist(), fleet.failures.tolist()) == ([60, 70], [50, -math.inf], [1, 0])
+    assert fleet.beliefs.tolist() == [[1.0], [0.0]]
+    assert (fleet.settings, fleet.price) == ({"learner": b"\xaa", "other": b"\xbb"}, Price(41.0, 0.5, 2.0))
+    assert store.checkpoint(4) == (10, 40.0, 40.0, np.array([2.0]).tobytes())
+    assert store.checkpoint(5) is None
+    newest, first = store.observations(4)
+    assert newest == Observation(11, 4, 50.0, Answer.FAILED, 10.0, None, 0, "hung", 0)
+    assert (first.answer, first.modified, first.received, first.epoch) == (Answer.CHANGED, 39.0, 5, 0)
+    assert store.copy(4) == Copy(4, 1, 40.0, digest, Body(b"hello", "text/plain", '"e"', None, b"\xcc", "http://x/y"))
+    assert store.counters() == {"added": 5, "claimed": 12, "recorded": 11}
+    assert store.verify() == []
+    # What comes next is made under the state that was in force, and is told.
+    assert store.epochs() == [(1, b"\xaa")]
+    store.subscribe(["log"])
+    assert store.give_back("me") == 1
+    assert poll(store, 60.0, 99.0, b"world")
+    assert (store.observations(4)[0].token, store.observations(4)[0].epoch) == (13, 1)
+    assert [event.version for event in store.events("log", 9)] == [2]
+    store.close()
+
+
+def test_a_reader_changes_nothing_and_makes_nothing(store: SqliteStore, tmp_path: Path) -> None:
+    for missing in (SqliteReplica, lambda path: SqliteStore(path, create=False)):
+        with pytest.raises(StoreError, match="does not exist: check its name, or add a source to make it"):
+            missing(tmp_path / "none.db")
+    assert not (tmp_path / "none.db").exists()
+    (source,) = store.add([Listing("a")], 0.0)
+    reader = SqliteReplica(store.path)
+    poll(store, 1.0, 2.0, b"hello")
+    copy = reader.copy(source)
+    assert copy is not None
+    assert copy.body.data == b"hello"
+    assert reader._db is not None
+    with pytest.raises(apsw.ReadOnlyError):
+        reader._db.execute("DELETE FROM sources")
+    # A reader that stays in the middle of reading does not hold the writer up, and sees one instant.
+    with reader._at_once() as db:
+        assert db.execute("SELECT count(*) FROM observations").get == 1
+        assert poll(store, 2.0, 3.0)
+        assert db.execute("SELECT count(*) FROM observations").get == 1
+    assert len(reader.observations(source)) == 2
+    assert reader.verify() == []
+    reader.backup(tmp_path / "copy.db")
+    kept = SqliteReplica(tmp_path / "copy.db")
+    assert len(kept.observations(source)) == 2
+    kept.close()
+    reader.close()
+    SqliteStore(store.path, create=False).close()
+
+
+def test_a_reader_finds_what_a_killed_writer_left_in_the_log(store: SqliteStore, tmp_path: Path) -> None:
+    store.add([Listing("a")], 0.0)
+    for suffix in ("", "-wal"):
+        (tmp_path / f"left.db{suffix}").write_bytes(Path(f"{store.path}{suffix}").read_bytes())
+    reader = SqliteReplica(tmp_path / "left.db")
+    assert reader.find("a") == 1
+    reader.close()
+
+
+def test_a_reader_notices_at_once_that_another_has_written(store: SqliteStore) -> None:
+    reader, other = SqliteReplica(store.path), SqliteStore(store.path)
+    seen, own = reader.moved(), store.moved()
+    assert (reader.moved(), store.moved()) == (seen, own)
+    (source,) = store.add([Listing("a")], 0.0)
+    assert reader.moved() != seen
+    # What a writer writes itself is no news to it.
+    assert store.moved() == own
+    other.set_due([source], [5.0])
+    assert store.moved() != own
+    begin = time.perf_counter()
+    for _ in range(1000):
+        store.moved()
+    assert time.perf_counter() - begin < 0.5
+    # A thread that uses the store is not waited for, and is not disturbed.
+    seen = store.moved()
+    other.set_due([source], [6.0])
+    with ThreadPoolExecutor(1) as thread, store._reading():
+        assert thread.submit(store.moved).result(timeout=5.0) == seen
+    assert store.moved() != seen
+    other.close()
+    reader.close()
+
+
+def test_sources_are_found_by_what_is_known_of_them(store: SqliteStore) -> None:
+    store.add([
+        Listing("http://Example.org/a%b", host="x"),
+        Listing("http://example.org/a_b", "feed", host="y"),
+        Listing("file:/a\\b", "file", paused=True),
+        Listing("http://bücher.example/", host="y"),
+    ], 0.0)  # fmt: skip
+    assert store.search() == [1, 2, 3, 4]
+    assert store.search("EXAMPLE.org") == [1, 2]
+    # The signs of a pattern are letters like any other.
+    assert (store.search("a%b"), store.search("a_b"), store.search("a\\b"), store.search("a'b")) == ([1], [2], [3], [])
+    assert (store.search("BüCHER"), store.search("BÜCHER")) == ([4], [])
+    assert (store.search(host="y"), store.search("org", host="y"), store.search(host="z")) == ([2, 4], [2], [])
+    assert (store.search(kind="feed"), store.search(paused=True), store.search(paused=False)) == ([2], [3], [1, 2, 4])
+    assert (store.search(limit=2), store.search(after=2), store.search("example", after=1, limit=1)) == (
+        [1, 2], [3, 4], [2],
+    )  # fmt: skip
+
+
+def test_epochs_go_with_the_last_observation_made_under_them(store: SqliteStore) -> None:
+    (source, other) = store.add([Listing("a"), Listing("b")], 0.0)
+    store.set_due([other], [1.5 * DAY])
+    for day in range(1, 31):
+        poll(store, day * DAY, (day + 1.0) * DAY if day != 2 else math.inf)
+        store.set_due([source], [(day + 1.0) * DAY])
+        store.record([], settings={"learner": bytes([day])})
+    named = {o.epoch for o in store.observations(source)}
+    assert min(named) > 15
+    # Those that observations name, and the one in force; any of them can be asked for.
+    assert store.epochs() == [(n, bytes([n])) for n in sorted(named | {30})]
+    assert store.epochs(29) == [(29, b"\x1d"), (30, b"\x1e")]
+    store.remove([source, other])
+    assert store.epochs() == [(30, b"\x1e")]
+
+
+def test_events_beyond_the_horizon_go_even_if_nobody_fetched_them(store: SqliteStore) -> None:
+    store.add([Listing("a")], 0.0)
+    store.subscribe(["never asks"])
+    for day in range(40):
+        poll(store, day * DAY, (day + 1.0) * DAY, b"%d" % day)
+    assert [event.at / DAY for event in store.events("never asks", 99)] == list(range(29, 40))
 
 
 def test_what_was_recorded_is_there_when_opened_again(tmp_path: Path) -> None:

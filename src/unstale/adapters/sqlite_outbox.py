@@ -1,0 +1,67 @@
+"""What is still to be told, in SQLite: an event per new version while someone listens, and how far each has been told.
+
+An event holds its address, so that it can be told even if the source is removed meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import apsw
+
+from unstale.ports import Entry, Event
+
+#: at most so many old events are looked at per new one
+_LOOKS = 4
+_LAST = "SELECT coalesce((SELECT value FROM counters WHERE name = 'events'), 0)"
+
+
+def append(db: apsw.Connection, new: Sequence[tuple[Entry, int, bytes]], horizon: float) -> int:
+    """Events for new versions with their digests, if anyone listens; how many. What passed the horizon goes."""
+    if not new or not db.execute("SELECT EXISTS (SELECT 1 FROM listeners)").get:
+        return 0
+    first = db.execute(_LAST).get + 1
+    db.executemany(
+        "INSERT INTO events(number, source, address, version, at, digest) VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            (number, e.claim.source, e.claim.address, version, e.polled_at, digest)
+            for number, (e, version, digest) in enumerate(new, first)
+        ),
+    )
+    db.execute(
+        "DELETE FROM events WHERE number <= (SELECT max(number) FROM "
+        "(SELECT number, at FROM events ORDER BY number LIMIT ?) WHERE at < ?)",
+        (_LOOKS * len(new), min(e.polled_at for e, _, _ in new) - horizon),
+    )
+    return len(new)
+
+
+def subscribe(db: apsw.Connection, names: Iterable[str]) -> None:
+    """These listen from now on, and nobody else; who listened before goes on where it was."""
+    wanted = set(names)
+    listening = {name for (name,) in db.execute("SELECT name FROM listeners")}
+    db.executemany("DELETE FROM listeners WHERE name = ?", ((name,) for name in listening - wanted))
+    db.executemany(
+        f"INSERT INTO listeners(name, told) VALUES (?, ({_LAST}))", ((name,) for name in sorted(wanted - listening))
+    )
+    _drop_told(db)
+
+
+def untold(db: apsw.Connection, name: str, limit: int) -> list[Event]:
+    """The oldest events that `name` has not been told."""
+    rows = db.execute(
+        "SELECT number, source, address, version, at, digest FROM events "
+        "WHERE number > (SELECT told FROM listeners WHERE name = ?) ORDER BY number LIMIT ?",
+        (name, limit),
+    )
+    return [Event(*row) for row in rows]
+
+
+def told(db: apsw.Connection, name: str, number: int) -> None:
+    """`name` has been told up to this number, at most what there is: nothing yet to come counts as told."""
+    db.execute(f"UPDATE listeners SET told = max(told, min(?, ({_LAST}))) WHERE name = ?", (number, name))
+    _drop_told(db)
+
+
+def _drop_told(db: apsw.Connection) -> None:
+    db.execute(f"DELETE FROM events WHERE number <= coalesce((SELECT min(told) FROM listeners), ({_LAST}))")
