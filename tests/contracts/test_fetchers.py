@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import pkgutil
+import sqlite3
+import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import Path
 
+import apsw
 import pytest
 
 import unstale.adapters
+from support.ftp_server import FtpServer
 from support.loopback import Loopback, answer
 from unstale.adapters.addresses import Gate
+from unstale.adapters.feed_fetcher import FeedFetcher
+from unstale.adapters.file_fetcher import FileFetcher
 from unstale.adapters.http_fetcher import HttpFetcher
 from unstale.adapters.memory_fetcher import MemoryFetcher
+from unstale.adapters.polite_fetcher import PoliteFetcher
+from unstale.adapters.replica_fetcher import ReplicaFetcher
+from unstale.adapters.robots import Robots
+from unstale.adapters.sql_fetcher import SqlFetcher
+from unstale.adapters.transfer import Reply
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Fetcher, Request
+from unstale.ports import Fetched, Fetcher, Request
 
 NOW = 1.8e9
 
@@ -36,7 +49,7 @@ class World:
 
 
 @asynccontextmanager
-async def http() -> AsyncIterator[World]:
+async def http(**headers: str) -> AsyncIterator[World]:
     async def stalled(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(60)
 
@@ -47,7 +60,8 @@ async def http() -> AsyncIterator[World]:
 
             async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
                 same = server.asked[-1].get("if-none-match") == tag
-                writer.write(answer(status="304 Not Modified") if same else answer(body, etag=tag))
+                said = answer(status="304 Not Modified", **headers) if same else answer(body, etag=tag, **headers)
+                writer.write(said)
                 await writer.drain()
 
             server.speeches["/"] = speak
@@ -72,7 +86,96 @@ async def memory() -> AsyncIterator[World]:
     await fetcher.close()
 
 
-EXAMPLES: dict[str, Callable[[], AbstractAsyncContextManager[World]]] = {"HttpFetcher": http, "MemoryFetcher": memory}
+class Rows:
+    """A SQL fetcher as the contract sees it: its body is the one value of the local table, its limit that of rows."""
+
+    def __init__(self, fetcher: SqlFetcher, target: Path) -> None:
+        self._fetcher, self._target, self.close = fetcher, target, fetcher.close
+
+    async def fetch(self, request: Request) -> Fetched:
+        asked = replace(request, options={"max_bytes": request.limit}, limit=2**20)
+        got = await self._fetcher.fetch(asked)
+        if got.body is None:
+            return got
+        with apsw.Connection(str(self._target), flags=apsw.SQLITE_OPEN_READONLY) as db:
+            db.set_busy_timeout(10_000)
+            return replace(got, body=db.execute("SELECT content FROM things").get)
+
+
+@asynccontextmanager
+async def sql() -> AsyncIterator[World]:
+    with tempfile.TemporaryDirectory() as folder:
+        file, target = Path(folder, "shop.db"), Path(folder, "copies.db")
+        db = sqlite3.connect(file, isolation_level=None)
+
+        def put(body: bytes) -> None:
+            db.execute("CREATE TABLE IF NOT EXISTS things(content)")
+            db.execute("DELETE FROM things")
+            db.execute("INSERT INTO things VALUES(?)", (body,))
+
+        put(b"")
+        fetcher = SqlFetcher(target, roots=[Path(folder)], now=lambda: NOW)
+        yield World(
+            Rows(fetcher, target), f"sqlite:///{file}#things", put,
+            fail=lambda: db.execute("DROP TABLE things"),
+            stall=lambda: db.execute("BEGIN EXCLUSIVE"),
+        )  # fmt: skip
+        await fetcher.close()
+        db.close()
+
+
+@asynccontextmanager
+async def feed() -> AsyncIterator[World]:
+    async with http() as world:
+        world.fetcher = FeedFetcher(world.fetcher)
+        yield world
+
+
+@asynccontextmanager
+async def files() -> AsyncIterator[World]:
+    with tempfile.TemporaryDirectory() as folder, FtpServer(Path(folder)) as server:
+        file = Path(folder) / "a"
+
+        def put(body: bytes) -> None:
+            file.write_bytes(body)
+            # An FTP server tells whole seconds: two bodies of one size look the same.
+            os.utime(file, (NOW, NOW))
+
+        fetcher = FileFetcher(Gate(["127.0.0.1/32"]), schemes=["ftp"], now=lambda: NOW)
+        yield World(
+            fetcher, f"{server.origin}/a", put,
+            fail=lambda: file.unlink(missing_ok=True),
+            stall=lambda: setattr(server, "silent", True),
+        )  # fmt: skip
+        await fetcher.close()
+
+
+@asynccontextmanager
+async def polite() -> AsyncIterator[World]:
+    async def look(request: Request) -> Reply:
+        return Reply(status=404)
+
+    async with http() as world:
+        fetcher = PoliteFetcher(world.fetcher, Robots(look, now=lambda: NOW), now=lambda: NOW)
+        yield replace(world, fetcher=fetcher)
+
+
+@asynccontextmanager
+async def replica() -> AsyncIterator[World]:
+    async with http(replica_status=f"as-of=@{NOW:.0f}, version=1, hops=1") as world:
+        assert isinstance(world.fetcher, HttpFetcher)
+        yield replace(world, fetcher=ReplicaFetcher(world.fetcher, now=lambda: NOW))
+
+
+EXAMPLES: dict[str, Callable[[], AbstractAsyncContextManager[World]]] = {
+    "FeedFetcher": feed,
+    "FileFetcher": files,
+    "HttpFetcher": http,
+    "MemoryFetcher": memory,
+    "PoliteFetcher": polite,
+    "ReplicaFetcher": replica,
+    "SqlFetcher": sql,
+}
 
 
 def test_every_member_has_an_example() -> None:

@@ -1,10 +1,8 @@
-"""What people write for a point in time, as seconds since the epoch: numbers, Arrow timestamps, ISO 8601, RFC 822."""
+"""Columns of what people write for a point in time: numbers, Arrow timestamps, ISO 8601, RFC 822."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import cache
 
 import numpy as np
@@ -13,6 +11,7 @@ import pyarrow.compute as pc
 
 from unstale.core.checks import Floats
 from unstale.errors import InputError, sentence
+from unstale.moments import moment as moment
 
 #: the first second of the year 1: what is earlier is no date
 FIRST = -62_135_596_800.0
@@ -27,27 +26,6 @@ class Times:
     seconds: Floats
     missing: np.ndarray
     zoneless: np.ndarray
-
-
-def moment(text: str) -> tuple[float, bool]:
-    """Seconds since the epoch, and whether the text named no zone (then UTC); NaN if it is not a time.
-
-    >>> moment("2024-05-01T12:00:00+02:00"), moment("Wed, 01 May 2024 10:00:00 GMT"), moment("2024-05-01")
-    ((1714557600.0, False), (1714557600.0, False), (1714521600.0, True))
-    """
-    text = text.strip()
-    try:
-        # Databases print the zone's name where ISO 8601 has an offset.
-        when = datetime.fromisoformat(text.removesuffix(" UTC") + "Z" if text.endswith(" UTC") else text)
-    except ValueError:
-        try:
-            when = parsedate_to_datetime(text)
-        except (ValueError, TypeError, IndexError, OverflowError):
-            return float("nan"), False
-    try:
-        return when.replace(tzinfo=when.tzinfo or UTC).timestamp(), when.tzinfo is None
-    except (ValueError, OverflowError):
-        return float("nan"), False
 
 
 def column(name: str, values: pa.ChunkedArray) -> Times:

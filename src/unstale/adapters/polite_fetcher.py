@@ -1,0 +1,40 @@
+"""Asking the site first: a fetcher that polls only what robots.txt allows, and passes on the pause that it asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from unstale.adapters.robots import Robots
+from unstale.errors import InputError
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Fetched, Fetcher, Request
+
+
+class PoliteFetcher:
+    """Looks through another fetcher at what a site's robots.txt allows. Both together keep to the poll's deadline."""
+
+    def __init__(self, inner: Fetcher, robots: Robots, *, now: Callable[[], float] = time.time) -> None:
+        self._inner, self._robots, self._now = inner, robots, now
+
+    async def fetch(self, request: Request) -> Fetched:
+        """Look once, if it is allowed."""
+        begun = self._now()
+        try:
+            async with asyncio.timeout(request.seconds):
+                permission = await self._robots.ask(request.address)
+        except InputError as error:
+            return Fetched(Answer.FAILED, begun, reason=str(error))
+        except TimeoutError:
+            return Fetched(Answer.FAILED, begun, reason=f"no answer about robots.txt within {request.seconds:g} s")
+        if not permission.allowed:
+            return Fetched(Answer.FAILED, begun, reason=permission.reason, retry_after=permission.retry_after)
+        left = max(request.seconds - (self._now() - begun), 0.001)
+        fetched = await self._inner.fetch(request if left == request.seconds else replace(request, seconds=left))
+        return replace(fetched, spacing=permission.delay) if permission.delay else fetched
+
+    async def close(self) -> None:
+        """Give back the connections of the fetcher inside."""
+        await self._inner.close()

@@ -1,0 +1,144 @@
+"""Which table of which database is a source, and whether it may be looked at.
+
+What is dialled is what the gate has judged; files and sockets must lie in the allowed roots.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from unstale.adapters.addresses import Gate
+from unstale.core.checks import number
+from unstale.errors import InputError, require
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
+
+#: seconds before the newest change that are read again, unless said otherwise
+OVERLAP = 300.0
+#: seconds after which everything is read again, unless said otherwise
+SWEEP = 86400.0
+#: bytes of values that one poll may read, unless said otherwise
+MAX_BYTES = 2**30
+PROBES = ("auto", "changed", "xmin", "checksum", "count")
+# What else an address may say: nothing that leads to another place or loads a file.
+_PARAMETERS = {"sslmode", "ssl", "channel_binding", "gssencmode", "charset", "application_name", "driver", "Encrypt",
+               "TrustServerCertificate", "service_name"}  # fmt: skip
+_HARMLESS = re.compile(r"[\w .+{}-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What of a database is the source, and how it is looked at; see `unstale.adapters.sql_fetcher`."""
+
+    address: str
+    table: str
+    query: str
+    key: tuple[str, ...]
+    changed: str
+    overlap: float
+    probe: str
+    batch: int
+    sweep: float
+    max_bytes: int
+
+
+def ask(address: str, options: Mapping[str, Any]) -> Ask:
+    """An address and options in order, or InputError.
+
+    >>> ask("sqlite:///shop.db#orders", {"key": "id", "changed": "updated_at"}).key
+    ('id',)
+    """
+    place, _, fragment = address.partition("#")
+    table, query = str(options.get("table") or unquote(fragment)), str(options.get("query") or "").strip()
+    query = query.removesuffix(";").rstrip()
+    require(bool(table) != bool(query), "address", "with options", "must name a table or a query, not both",
+            "end it with #table, or give the option table or query")  # fmt: skip
+    require(";" not in query, "query", "with a semicolon", "must be one statement", "leave the semicolon out")
+    require(re.match(r"(select|with|values)\b", query, re.IGNORECASE) or not query, "query", repr(query[:20]),
+            "must begin with SELECT or WITH", "only reading is polled")  # fmt: skip
+    key = options.get("key") or ()
+    require(isinstance(key, str | list | tuple), "key", repr(key), "must name columns", "give a name or a list of them")
+    key = (key,) if isinstance(key, str) else tuple(map(str, key))
+    probe, changed = options.get("probe", "auto"), str(options.get("changed") or "")
+    require(probe in PROBES, "probe", repr(probe), f"must be one of {', '.join(PROBES)}", "choose one")
+    require(changed or probe != "changed", "probe", "'changed'", "needs the column that it looks at",
+            "name it in the option changed")  # fmt: skip
+    require(probe != "xmin" or not query, "probe", "'xmin'", "needs a table", "choose checksum for a query")
+    return Ask(
+        place, table, query, key, changed,
+        number("overlap", options.get("overlap", OVERLAP), least=0),
+        probe,
+        int(number("batch", options.get("batch", 1000), least=1, most=1e6)),
+        number("sweep", options.get("sweep", SWEEP), above=0, infinite=True),
+        int(number("max_bytes", options.get("max_bytes", MAX_BYTES), least=1)),
+    )  # fmt: skip
+
+
+def split(table: str) -> tuple[str | None, str]:
+    """The schema, if there is one, and the name of a table."""
+    schema, _, name = table.rpartition(".")
+    return schema or None, name
+
+
+def sqlite_file(address: URL, roots: Sequence[Path], held: Sequence[Path]) -> Path:
+    """The file of an SQLite database, if it may be read: inside the roots, and none that this process has open."""
+    if not address.database or address.database.startswith((":", "file:")) or address.query:
+        raise InputError("address of an SQLite database must be its file: write it like sqlite:////data/shop.db#table")
+    file = Path(address.database).resolve()
+    _inside(file, roots)
+    require(file.is_file(), "file", repr(file.name), "does not exist", "check the address")
+    # Two libraries on one file in one process undo each other's locks: closing it here would free ours.
+    own = any(other.exists() and file.samefile(other) for other in held)
+    require(not own, "file", repr(file.name), "is Unstale's own", "choose another one")
+    return file
+
+
+def _inside(place: Path, roots: Sequence[Path]) -> None:
+    allowed = any(place.is_relative_to(root) for root in roots)
+    require(allowed, "file", repr(place.name), "lies in no allowed folder", "add its folder to the settings")
+
+
+def dialled(address: URL, gate: Gate, roots: Sequence[Path], left: float) -> tuple[URL, dict[str, Any]]:
+    """The address with its host replaced by what the gate has judged, and what the driver is told besides.
+
+    Another one than libpq is given the number in place of the name, so a certificate that is asked for the name fails.
+    """
+    query = dict(address.query)
+    folder = query.pop("host", None)
+    odd = [name for name, value in query.items()
+           if name not in _PARAMETERS or not isinstance(value, str) or not _HARMLESS.fullmatch(value)]  # fmt: skip
+    require(not odd, "address", f"with {', '.join(odd)}", "says more than is allowed", "leave it out")
+    postgres = address.get_backend_name() == "postgresql"
+    libpq = {"connect_timeout": max(2, int(left) + 1)} if "+psycopg" in address.drivername else {}
+    if folder is not None and not address.host:
+        require(isinstance(folder, str) and postgres, "address", "with host", "may only name PostgreSQL's socket",
+                "write the host before the slash")  # fmt: skip
+        _inside(Path(str(folder)).resolve(), roots)
+        return address, libpq
+    require(address.host and folder is None, "address", "of a database", "must name one host", "write //host/name")
+    numbers = _resolved(str(address.host), address.port, gate)
+    if libpq:
+        # libpq keeps the name for certificates and dials these numbers.
+        hosts = ",".join([str(address.host)] * len(numbers))
+        return address, libpq | {"host": hosts, "hostaddr": ",".join(numbers)}
+    return address.set(host=numbers[0]), {}
+
+
+def _resolved(host: str, port: int | None, gate: Gate) -> list[str]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise InputError("its name could not be resolved") from None
+    numbers = list(dict.fromkeys(str(place[4][0]) for place in found))
+    for dialled in numbers:
+        if not gate.permits(dialled):
+            raise InputError(f"its address {dialled} is not public, add it to allow_networks in the settings if it may "
+                             "be polled")  # fmt: skip
+    return numbers

@@ -1,0 +1,278 @@
+"""A database as a source: a connection that can only read, and the statements a poll needs.
+
+Rules of this file:
+1. An address holds names of the environment where secrets belong (`$NAME`); they are filled in here, after the
+   address was taken apart, so that no secret can be read as another part of it. They appear in no reason.
+2. Whatever a driver raises becomes one sentence here.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unstale.adapters.addresses import Gate
+from unstale.adapters.environment import filled
+from unstale.adapters.sql_places import Ask, dialled, split, sqlite_file
+from unstale.errors import InputError, MissingExtraError, UnstaleError, require, sentence
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL, Connection
+
+_DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+_PACKAGES = {"MySQLdb": "mysqlclient", "psycopg2": "psycopg2-binary", "psycopg": "unstale[sql]"}
+# How PostgreSQL prints what goes into a copy, whoever's defaults these are.
+_SETTINGS = {"TimeZone": "UTC", "DateStyle": "ISO, YMD", "IntervalStyle": "postgres", "extra_float_digits": "1"}
+_TEXTUAL = ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "numeric", "json", "jsonb")
+
+
+class Source:
+    """An open database that can only be read from, at one moment if it can hold time still.
+
+    `patient` says whether to wait on where another one has it locked. `interrupt` ends from another thread what the
+    database is asked, and the waiting for it.
+    """
+
+    def __init__(self, wanted: Ask, patient: Callable[[], bool]) -> None:
+        try:
+            import sqlalchemy
+        except ImportError:
+            raise MissingExtraError("SQLAlchemy", "sql") from None
+        self.ask, self._patient = wanted, patient
+        self._sa = sqlalchemy
+        self._driver: Any = None
+        self._connection: Connection | None = None
+        self._cursor: Any = None
+        self._address = self._parsed(wanted.address)
+
+    def open(self, gate: Gate, roots: Sequence[Path], held: Sequence[Path], left: float) -> None:
+        """Connect where it is allowed, for as many seconds as are left, and find the table."""
+        with self._worded():
+            self._connect(gate, roots, held, left)
+            self._relation = self._found()
+
+    @property
+    def dialect(self) -> str:
+        """The database's name as SQLAlchemy calls it."""
+        return self._open().dialect.name
+
+    def columns(self) -> tuple[str, ...]:
+        """The names of the source's columns, in order; InputError unless the named ones are among them."""
+        columns = tuple(self._read(self._all().where(self._sa.false())).keys())
+        require(columns, "table", repr(self.ask.table), "has no columns", "name another one")
+        for name in (*self.ask.key, *((self.ask.changed,) if self.ask.changed else ())):
+            require(name in columns, "column", repr(name), "is not there", f"choose from {', '.join(columns)[:200]}")
+        return columns
+
+    def key(self) -> tuple[str, ...]:
+        """The columns that tell rows apart: those named, or the table's primary key; none if it has none."""
+        if self.ask.key or self.ask.query:
+            return self.ask.key
+        schema, name = split(self.ask.table)
+        with self._worded():
+            found = self._sa.inspect(self._open()).get_pk_constraint(name, schema=schema)
+        return tuple(found["constrained_columns"])
+
+    def one(self, *expressions: str, where: Any = None) -> tuple[Any, ...]:
+        """One row of aggregates, written in SQL."""
+        chosen: Any = self._sa.select(*map(self._sa.literal_column, expressions)).select_from(self._relation)
+        return tuple(self._read(chosen if where is None else chosen.where(where)).one())
+
+    def rows(self, names: Sequence[str] | None = None, where: Any = None) -> Iterator[Sequence[Any]]:
+        """All columns of all rows, or the named columns of some, read in batches."""
+        chosen = self._all(names)
+        chosen = (chosen if where is None else chosen.where(where)).execution_options(yield_per=self.ask.batch)
+        with self._worded():
+            yield from self._open().execute(chosen)
+
+    def condition(self, written: str, value: Any) -> Any:
+        """`written` in SQL, with :value for a value of a type that the database may choose."""
+        bound = self._sa.bindparam("value", value, type_=self._sa.types.NullType())
+        return self._sa.text(written).bindparams(bound)
+
+    def quoted(self, name: str) -> str:
+        """A column's name as this database quotes it."""
+        return self._open().dialect.identifier_preparer.quote(name)
+
+    def is_plain_table(self) -> bool:
+        """Whether PostgreSQL keeps versions of its rows: a table, a partitioned one, a materialised view."""
+        if self.ask.query or self.dialect != "postgresql":
+            return False
+        schema, name = split(self.ask.table)
+        quote = self._open().dialect.identifier_preparer.quote
+        full = ".".join(map(quote, filter(None, (schema, name))))
+        asked = self._sa.text("SELECT relkind::text FROM pg_class WHERE oid = to_regclass(:full)")
+        return self._read(asked.bindparams(full=full)).scalar() in ("r", "p", "m")
+
+    def interrupt(self) -> None:
+        """End what is going on, with an error in the thread that waits for it."""
+        driver = self._driver
+        with suppress(Exception):
+            if isinstance(driver, sqlite3.Connection):
+                driver.interrupt()
+            else:
+                # Who waits at a socket is woken by its end; a statement is ended by its own timeout.
+                with socket.socket(fileno=os.dup(driver.fileno())) as wire:
+                    wire.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Give back the connection."""
+        # A reading that broke off is open still, and SQLAlchemy forgets it when a connection dies.
+        for part in (self._cursor, self._connection):
+            if part is not None:
+                with suppress(Exception):
+                    part.close()
+
+    def _open(self) -> Connection:
+        assert self._connection is not None
+        return self._connection
+
+    def _parsed(self, text: str) -> URL:
+        try:
+            address = self._sa.engine.make_url(text)
+        except (self._sa.exc.ArgumentError, ValueError):
+            raise InputError("address is not a database's: write it like postgresql://user:$PASSWORD@host/name#table"
+                             ) from None  # fmt: skip
+        #: what reasons call it: the host as listed, for its name may be a secret of the environment
+        self.host = address.host or address.get_backend_name()
+        address = address.set(drivername=_DRIVERS.get(address.drivername, address.drivername))
+        secret = {part: filled(getattr(address, part) or "") for part in ("username", "password", "host", "database")}
+        return address.set(**{part: value for part, value in secret.items() if value})  # type: ignore[arg-type]
+
+    def _connect(self, gate: Gate, roots: Sequence[Path], held: Sequence[Path], left: float) -> None:
+        sa, address = self._sa, self._address
+        settings: dict[str, Any] = {}
+        if address.get_backend_name() == "sqlite":
+            file = sqlite_file(address, roots, held)
+            settings["creator"] = lambda: _sqlite(file, self._patient)
+            address = sa.engine.make_url("sqlite://")
+        else:
+            try:
+                address, settings["connect_args"] = dialled(address, gate, roots, left)
+            except InputError as error:
+                raise InputError(f"{self.host}: {error}") from None
+        engine = sa.create_engine(address, poolclass=sa.pool.NullPool, **settings)
+        if engine.dialect.is_async:
+            raise InputError(sentence("driver", repr(engine.driver), "is asynchronous", "name another one"))
+        sa.event.listen(engine, "connect", self._connected, insert=True)
+        sa.event.listen(engine, "before_cursor_execute", self._asking)
+        self._connection = engine.connect()
+        if engine.dialect.name == "postgresql":
+            self._still(self._connection, left)
+
+    def _connected(self, driver: Any, _: object) -> None:
+        self._driver = driver
+        if hasattr(driver, "adapters"):
+            from psycopg.types.string import TextLoader
+
+            for name in _TEXTUAL:
+                driver.adapters.register_loader(name, TextLoader)
+
+    def _asking(self, _: object, cursor: Any, *statement: object) -> None:
+        self._cursor = cursor
+
+    def _still(self, connection: Connection, left: float) -> None:
+        """Begin to read: everything as it is at one moment, and nothing for longer than is left."""
+        connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        wanted = _SETTINGS | {"statement_timeout": str(max(1, int(left * 1000)))}
+        for name, value in wanted.items():
+            connection.execute(self._sa.text("SELECT set_config(:name, :value, true)"),
+                               {"name": name, "value": value})  # fmt: skip
+        if self.ask.query and connection.exec_driver_sql("SHOW is_superuser").scalar() == "on":
+            raise InputError("the role of a query must not be a superuser, who can do more than read tables: make one "
+                             "that may only SELECT")  # fmt: skip
+
+    def _found(self) -> Any:
+        sa = self._sa
+        if self.ask.query:
+            # A colon is not ours to fill in, and a comment at the end must not swallow what follows.
+            return sa.text(self.ask.query.replace(":", "\\:") + "\n").columns().subquery("q")
+        schema, name = split(self.ask.table)
+        if not sa.inspect(self._open()).has_table(name, schema=schema):
+            raise InputError(sentence("table", repr(self.ask.table), "is not there, or not for us to read",
+                                      "check its name and schema"))  # fmt: skip
+        return sa.table(name, schema=schema).alias("q")
+
+    def _all(self, names: Sequence[str] | None = None) -> Any:
+        chosen: Any = [self._sa.literal_column("*")] if names is None else [self._sa.column(name) for name in names]
+        return self._sa.select(*chosen).select_from(self._relation)
+
+    def _read(self, statement: Any) -> Any:
+        with self._worded():
+            return self._open().execute(statement)
+
+    @contextmanager
+    def _worded(self) -> Iterator[None]:
+        try:
+            yield
+        except UnstaleError:
+            raise
+        except ModuleNotFoundError as error:
+            package = _PACKAGES.get(error.name or "", error.name)
+            raise InputError(f"its driver {error.name} is not installed: pip install '{package}'") from None
+        except self._sa.exc.NoSuchModuleError:
+            raise InputError("address names a database that SQLAlchemy does not know: install its dialect") from None
+        except self._sa.exc.DBAPIError as error:
+            raise InputError(f"{self.host}: {_reason(error.orig)}") from None
+        except Exception as error:  # whatever a driver may raise
+            raise InputError(f"{self.host}: it could not be asked ({type(error).__name__})") from None
+
+
+def _sqlite(file: Path, patient: Callable[[], bool]) -> sqlite3.Connection:
+    driver = sqlite3.connect(f"{file.as_uri()}?mode=ro", timeout=0.0, isolation_level=None, uri=True,
+                             check_same_thread=False)  # fmt: skip
+    driver.text_factory = _decoded
+    driver.execute("PRAGMA query_only = 1")
+    while True:
+        try:
+            # The first look takes the lock under which all others see the same moment.
+            driver.execute("BEGIN")
+            driver.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            return driver
+        except sqlite3.OperationalError as error:
+            driver.rollback()
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or not patient():
+                driver.close()
+                raise
+
+
+def _decoded(raw: bytes) -> str | bytes:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
+_STATES = {
+    "28": "it refused the name or password",
+    "3D000": "there is no such database",
+    "42501": "the role may not read this",
+    "25006": "the query would write, which is not allowed",
+    "57014": "no whole answer within the poll's time",
+    "57P01": "the connection was ended by the database",
+    "53300": "it has too many connections already",
+}
+
+
+def _reason(error: BaseException | None) -> str:
+    """Why a database failed, in words that hold nothing of a row, a name's secret or a place."""
+    if isinstance(error, sqlite3.Error):
+        # SQLite's own messages name tables and columns, nothing else.
+        return f"SQLite says: {' '.join(str(error).split())[:200]}"
+    state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None) or ""
+    for begin, words in _STATES.items():
+        if state.startswith(begin):
+            return words
+    if state.startswith(("42", "0A")):
+        told = getattr(getattr(error, "diag", None), "message_primary", None) or "the statement is wrong"
+        return f"PostgreSQL says: {' '.join(told.split())[:200]}"
+    if state:
+        return f"the database failed (SQLSTATE {state})"
+    if error is not None and "password authentication failed" in str(error):
+        return _STATES["28"]
+    return "it could not be connected to, or the connection was cut"

@@ -1,0 +1,53 @@
+"""Asking the site before polling it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from unstale.adapters.memory_fetcher import MemoryFetcher
+from unstale.adapters.polite_fetcher import PoliteFetcher
+from unstale.adapters.robots import Robots
+from unstale.adapters.transfer import Reply
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Fetched, Request
+
+ADDRESS = "http://a.example/news"
+
+
+def polled(rules: str, *, status: int = 200, delay: float = 0.0) -> Fetched:
+    async def look(request: Request) -> Reply:
+        await asyncio.sleep(delay)
+        return Reply(status=status, body=rules.encode(), address=request.address)
+
+    async def poll() -> Fetched:
+        inner = MemoryFetcher()
+        inner.put(ADDRESS, b"news")
+        return await PoliteFetcher(inner, Robots(look)).fetch(Request(ADDRESS, seconds=0.5))
+
+    return asyncio.run(poll())
+
+
+def test_what_is_allowed_is_polled_and_the_pause_is_passed_on() -> None:
+    fetched = polled("User-agent: *\nCrawl-delay: 7\nDisallow: /private")
+    assert (fetched.answer, fetched.body, fetched.spacing) == (Answer.CHANGED, b"news", 7.0)
+
+
+def test_what_is_not_allowed_is_a_failure_with_its_reason_and_never_an_unchanged() -> None:
+    fetched = polled("User-agent: *\nDisallow: /")
+    assert fetched.answer is Answer.FAILED
+    assert "robots.txt does not allow" in fetched.reason
+
+
+@pytest.mark.parametrize(("status", "answer"), [(404, Answer.CHANGED), (500, Answer.FAILED)])
+def test_no_such_file_allows_all_and_a_site_in_trouble_is_left_alone(status: int, answer: Answer) -> None:
+    fetched = polled("", status=status)
+    assert fetched.answer is answer
+    assert (fetched.retry_after is not None) == (answer is Answer.FAILED)
+
+
+def test_the_question_counts_towards_the_deadline() -> None:
+    fetched = polled("", delay=5.0)
+    assert fetched.answer is Answer.FAILED
+    assert "within 0.5 s" in fetched.reason
