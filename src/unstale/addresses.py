@@ -1,0 +1,50 @@
+"""What an address alone says about its source: what kind it is, and who else is at the same host."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from unstale.errors import InputError, sentence
+
+#: schemes of files and objects, as fsspec names them
+_FILES = ("file", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "ftp", "sftp", "ssh", "smb", "hdfs",
+          "webhdfs", "oci", "oss")  # fmt: skip
+#: dialects of SQL, as SQLAlchemy names them; a driver may follow, as in postgresql+psycopg
+_SQL = ("postgresql", "postgres", "mysql", "mariadb", "sqlite", "oracle", "mssql", "duckdb", "cockroachdb", "redshift",
+        "snowflake", "bigquery", "clickhouse", "trino", "databricks")  # fmt: skip
+_KINDS = {
+    "http": "http", "https": "http", "memory": "memory", **dict.fromkeys(_FILES, "file"), **dict.fromkeys(_SQL, "sql"),
+}  # fmt: skip
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_FEED = re.compile(r"[^?#]*\.(rss|atom)([?#]|$)", re.IGNORECASE)
+_HOST = re.compile(r"[^/?#]*?://(?:[^/?#]*@)?(\[[^\]/?#]*\]|[^/?#:]*)")
+
+
+def kind_of(address: str) -> str:
+    """The kind of source at an address, by its scheme and ending.
+
+    >>> [kind_of(a) for a in ("https://example.org/", "https://example.org/news.rss", "s3://a/b", "mysql+pymysql://h/d")]
+    ['http', 'feed', 'file', 'sql']
+    """
+    found = _SCHEME.match(address)
+    if found is None:
+        shown = repr(address[:80])
+        raise InputError(sentence("address", shown, "has no scheme", "write it like https://example.org/news"))
+    scheme = found[1].lower()
+    kind = _KINDS.get(scheme) or _KINDS.get(scheme.partition("+")[0])
+    if kind is None:
+        raise InputError(sentence("address", f"with scheme {scheme[:20]!r}", "is of no known kind",
+                                  "name its kind: http, feed, file, sql, replica or memory"))  # fmt: skip
+    return "feed" if kind == "http" and _FEED.match(address) else kind
+
+
+@lru_cache(maxsize=65536)
+def host_of(address: str) -> str:
+    """The host in an address, without port and user; for objects the bucket, and nothing for local files.
+
+    >>> host_of("https://me@Example.org:8443/a"), host_of("http://[::1]/"), host_of("s3://bucket/key"), host_of("file:///a")
+    ('example.org', '::1', 'bucket', '')
+    """
+    found = _HOST.match(address)
+    return found[1].strip("[]").lower() if found else ""

@@ -1,0 +1,187 @@
+"""`unstale add` and `unstale import`: from addresses and lists into the store, all or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from unstale.cli.describe import describing, fields_of
+from unstale.cli.settings import Settings, load, settings_options
+from unstale.cli.show import Stages
+from unstale.errors import InputError, require, sentence
+
+if TYPE_CHECKING:
+    from unstale.adapters.sqlite_store import SqliteStore
+    from unstale.lists.rows import Parsed
+    from unstale.ports import Fetched, Listing
+
+#: problems of a list that are shown, and bytes of one that is got from the web
+SHOWN, LIMIT = 20, 2**26
+
+
+@click.command()
+@click.argument("addresses", nargs=-1, metavar="[ADDRESS]...")
+@click.option("--from", "lists", multiple=True, metavar="FILE",
+              help="Read sources from a list: a file, an address, or - for standard input.")  # fmt: skip
+@describing
+@click.option("--weigh", is_flag=True, help="Take weights from the priority that a sitemap gives.")
+@click.option("--keep-good", is_flag=True, help="Add the good lines of a list that has bad ones.")
+@click.option("--replace", is_flag=True, help="Sources that are known already take what is said now.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@settings_options
+def add(addresses: tuple[str, ...], lists: tuple[str, ...], weigh: bool, keep_good: bool, replace: bool,
+        dry_run: bool, config: str | None, store: str | None, **said: Any) -> None:  # fmt: skip
+    """Add sources by their addresses, or from lists.
+
+    A list is a table (.csv, .tsv, .jsonl, .parquet) with a column address and, if you like, kind, weight, cost, host,
+    min_interval, max_interval, paused, headers.NAME and options.NAME; text with one address a line, like
+    `https://example.org weight=3 min=15m`; OPML; or a sitemap, also packed with gzip. What is said with options holds
+    for every source about which its list says nothing else. If one line is wrong, nothing is added.
+
+    \b
+      unstale add https://example.org/news --weight 3 --min-interval 15m
+      unstale add --from feeds.opml --from https://example.org/sitemap.xml
+      unstale add https://api.example.org/v1 --header 'Authorization=Bearer $TOKEN' --drop-json /meta/time
+    """
+    require(addresses or lists, "addresses", "of sources", "are missing", "give some, or a list with --from FILE")
+    settings = load(config, store=store)
+    _add(addresses, lists, settings, fields_of(said), weigh, keep_good, replace, dry_run)
+
+
+@click.command("import")
+@click.argument("file")
+@click.option("--keep-good", is_flag=True, help="Take the good lines of a list that has bad ones.")
+@settings_options
+def import_(file: str, keep_good: bool, config: str | None, store: str | None) -> None:
+    """Take over the sources in FILE, and what it says of known ones.
+
+    The same as `unstale add --from FILE --replace`: what `unstale export` wrote comes back as it was.
+    """
+    _add((), (file,), load(config, store=store), {}, False, keep_good, True, False)
+
+
+def _add(addresses: Sequence[str], lists: Sequence[str], settings: Settings, fields: dict[str, Any], weigh: bool,
+         keep_good: bool, replace: bool, dry_run: bool) -> None:  # fmt: skip
+    from unstale.cli.choose import opened
+
+    with Stages(3) as stages:
+        stages.next("reading")
+        found, bad = _read(addresses, lists, settings, fields, weigh, keep_good)
+        stages.next("comparing")
+        if dry_run and not Path(settings.store).exists():
+            new, known = found, 0
+        else:
+            with opened(settings, create=True) as store:
+                new, known = _unknown(store, found)
+                stages.next("adding")
+                if not dry_run:
+                    store.add(found if replace else new, time.time(), duplicates="replace" if replace else "refuse")
+    _say_added(len(new), known, bad, settings, replace, dry_run)
+
+
+def _read(addresses: Sequence[str], lists: Sequence[str], settings: Settings, fields: dict[str, Any], weigh: bool,
+          keep_good: bool) -> tuple[list[Listing], int]:  # fmt: skip
+    """The listings that are to be added, each address once, and how many lines were left out."""
+    from unstale.cli.spelling import spelled
+    from unstale.lists.read import read_list
+    from unstale.lists.rows import listing_of, template
+
+    base = template(fields, _base(settings))
+    found: dict[str, Listing] = {}
+    for address in addresses:
+        _no_file(address)
+        listing = listing_of({"address": address}, base, spelled)
+        found.setdefault(listing.address, listing)
+    bad = 0
+    for place in lists:
+        parsed = read_list(place, base=base, check=spelled, load=lambda at: _load(at, settings), weigh=weigh)
+        bad += len(parsed.problems)
+        _say_problems(place, parsed, keep_good)
+        for listing in parsed.listings:
+            found.setdefault(listing.address, listing)
+    return list(found.values()), bad
+
+
+def _base(settings: Settings) -> Listing:
+    """What the settings take for granted of a source."""
+    from unstale.ports import Listing
+
+    own = settings.defaults
+    tables = {"headers": dict(own.headers), "normalise": dict(own.normalise)}
+    options = {name: table for name, table in tables.items() if table}
+    return Listing("", "", own.weight, own.cost, "", own.min_interval, own.max_interval, options)
+
+
+def _no_file(address: str) -> None:
+    if "://" not in address and Path(address).is_file():
+        itself = Path(address).absolute().as_uri()
+        remedy = f"write --from {address} if it is a list of sources, or {itself} to keep a copy of it"
+        raise InputError(sentence("address", repr(address), "is a file here", remedy))
+
+
+def _load(address: str, settings: Settings) -> bytes:
+    """A list on the web, got once, through the same gate as every poll."""
+    from unstale.adapters.addresses import Gate
+    from unstale.adapters.environment import filled
+    from unstale.adapters.http_fetcher import HttpFetcher
+    from unstale.cli.compose import agent
+    from unstale.ports import Request
+
+    http = settings.http
+
+    async def look() -> Fetched:
+        fetcher = HttpFetcher(Gate(http.allow_networks), agent=agent(settings), proxy=filled(http.proxy),
+                              ca_file=http.ca_file)  # fmt: skip
+        try:
+            return await fetcher.fetch(Request(address, limit=LIMIT, seconds=http.timeout))
+        finally:
+            await fetcher.close()
+
+    fetched = asyncio.run(look())
+    if fetched.body is None:
+        raise InputError(sentence("list", "on the web", f"cannot be read ({fetched.reason})", "check its address"))
+    return fetched.body
+
+
+def _unknown(store: SqliteStore, found: list[Listing]) -> tuple[list[Listing], int]:
+    """The listings that the store does not know, and how many it does."""
+    if not store.counters().get("added"):
+        return found, 0
+    new = [listing for listing in found if store.find(listing.address) is None]
+    return new, len(found) - len(new)
+
+
+def _say_problems(place: str, parsed: Parsed, keep_good: bool) -> None:
+    """Print what is wrong with a list; unless the good lines are wanted, that is the end."""
+    if parsed.unused:
+        click.echo(f"columns of {place} that are not used: {', '.join(parsed.unused)[:200]}", err=True)
+    for problem in parsed.problems[:SHOWN]:
+        click.echo(str(problem), err=True)
+    count = len(parsed.problems)
+    if count > SHOWN:
+        click.echo(f"… and {count - SHOWN:,} more", err=True)
+    if count and not keep_good:
+        raise InputError(sentence("list", repr(place), f"has {_lines(count)}, nothing was added",
+                                  "correct them, or add the others with --keep-good"))  # fmt: skip
+
+
+def _say_added(new: int, known: int, bad: int, settings: Settings, replace: bool, dry_run: bool) -> None:
+    from unstale.cli.choose import counted, near
+
+    did, also, where = ("would add", "replace", near(settings.store)) if dry_run else (
+        "added", "replaced", near(settings.store))  # fmt: skip
+    if replace and known:
+        text = f"{did} {counted(new)} and {also} {known:,} in {where}"
+    else:
+        text = f"{did} {counted(new)}{f' ({known:,} known already)' if known else ''} to {where}"
+    text += f", {_lines(bad)} left out" if bad else ""
+    click.echo(text if dry_run or not new else f"{text}; `unstale run` polls {'it' if new == 1 else 'them'}")
+
+
+def _lines(count: int) -> str:
+    return f"{count:,} bad line{'s' * (count != 1)}"

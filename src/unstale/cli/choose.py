@@ -1,0 +1,136 @@
+"""Which sources a command is about, and the store they are in.
+
+A source is named by its address, a part of it that no other address has, or its id; many are chosen by conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from unstale.adapters.addresses import web_address
+from unstale.adapters.sqlite_replica import SqliteReplica
+from unstale.adapters.sqlite_store import SqliteStore
+from unstale.cli.settings import Settings, is_shared
+from unstale.errors import InputError, StoreError, require, sentence
+from unstale.ports import Listing
+
+F = TypeVar("F", bound=Callable[..., Any])
+#: listings that are read at a time, and addresses that are shown where several are meant
+_CHUNK, _SHOWN = 10_000, 5
+_ALL = 2**62
+_NAMES = ("host", "kind", "paused")
+_WHERE = "Those with host=NAME, kind=NAME, paused=yes or an address like 'https://a.org/*'."
+
+
+def where_option(command: F) -> F:
+    """The option that chooses sources by what they are."""
+    return click.option("--where", multiple=True, metavar="CONDITION", help=_WHERE)(command)
+
+
+@contextmanager
+def opened(settings: Settings, *, create: bool = False) -> Iterator[SqliteStore]:
+    """The store of the settings, made if it may be."""
+    if is_shared(settings.store):
+        from unstale.adapters.environment import filled
+        from unstale.adapters.postgres_store import PostgresStore
+
+        shared: Any = PostgresStore(filled(settings.store), versions=settings.keep, horizon=settings.horizon,
+                                    create=create)  # fmt: skip
+        try:
+            yield shared
+        finally:
+            shared.close()
+        return
+    if not create and not Path(settings.store).exists():
+        raise StoreError(sentence("store", repr(near(settings.store)), "does not exist",
+                                  "add sources with `unstale add`, or name it with --store"))  # fmt: skip
+    store = SqliteStore(settings.store, versions=settings.keep, horizon=settings.horizon)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def find_source(replica: SqliteReplica, text: str) -> int:
+    """The id of the one source that is meant, or InputError that names those that could be."""
+    source = replica.find(text)
+    if source is None and "://" in text:
+        try:
+            source = replica.find(web_address(text).text)
+        except InputError:
+            source = None
+    if source is None and text.isascii() and text.isdigit() and len(text) < 19 and replica.listings([int(text)]):
+        source = int(text)
+    return _by_part(replica, text) if source is None else source
+
+
+def chosen(replica: SqliteReplica, sources: Sequence[str], where: Sequence[str], whole: bool) -> list[Listing]:
+    """The sources that are named, or fulfil all conditions, or all of them; at least one."""
+    ways = bool(sources) + bool(where) + whole
+    require(ways == 1, "sources", "to work on", "must be named, or chosen with --where or --all", "do one of these")
+    ids = list(dict.fromkeys(find_source(replica, text) for text in sources)) if sources else matching(replica, where)
+    require(ids, "sources", f"with {' and '.join(where)}" if where else "", "are none", "see `unstale list`")
+    return list(listings_of(replica, ids))
+
+
+def matching(replica: SqliteReplica, where: Sequence[str]) -> list[int]:
+    """The sources that fulfil all conditions: host=, kind=, paused=, or a pattern of addresses; * is any."""
+    exact: dict[str, Any] = {}
+    patterns = []
+    for text in where:
+        name, equals, value = text.partition("=")
+        if not equals or name not in _NAMES:
+            patterns.append(("address", text))
+        elif name == "paused":
+            require(value in ("yes", "no"), "condition", repr(text[:40]), "is unknown", "write paused=yes or paused=no")
+            exact[name] = value == "yes"
+        elif name in exact or any(c in value for c in "*?["):
+            patterns.append((name, value))
+        else:
+            exact[name] = value
+    ids = replica.search(**exact, limit=_ALL)
+    if not patterns:
+        return ids
+    return [one.id for one in listings_of(replica, ids) if all(fnmatchcase(getattr(one, n), p) for n, p in patterns)]
+
+
+def listings_of(replica: SqliteReplica, ids: Sequence[int]) -> Iterator[Listing]:
+    """The listings of many sources, some at a time."""
+    for begin in range(0, len(ids), _CHUNK):
+        yield from replica.listings(ids[begin : begin + _CHUNK])
+
+
+def near(path: str) -> str:
+    """A path as it is seen from here; a database by its place, without who asks."""
+    if is_shared(path):
+        return path.rpartition("@")[2] or path
+    try:
+        return str(Path(path).relative_to(Path.cwd()))
+    except ValueError:
+        return path
+
+
+def counted(count: int) -> str:
+    """So many sources.
+
+    >>> counted(1), counted(1203)
+    ('1 source', '1,203 sources')
+    """
+    return f"{count:,} source{'s' * (count != 1)}"
+
+
+def _by_part(replica: SqliteReplica, text: str) -> int:
+    found = replica.search(text, limit=_SHOWN + 1) if text else []
+    if not found:
+        raise InputError(sentence("source", repr(text[:80]), "is not listed", "see `unstale list`"))
+    if len(found) > 1:
+        named = ", ".join(listing.address[:80] for listing in replica.listings(found[:_SHOWN]))
+        remedy = f"say which: {named}{', …' if len(found) > _SHOWN else ''}"
+        raise InputError(sentence("source", repr(text[:80]), "is a part of several addresses", remedy))
+    return found[0]

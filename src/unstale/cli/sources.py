@@ -1,0 +1,184 @@
+"""`unstale list` and its kin: which sources there are, what is said of them, and what is to become of them.
+
+Every command changes the store and nothing else: an engine that runs notices by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from unstale.cli.choose import chosen, counted, listings_of, matching, opened, where_option
+from unstale.cli.describe import describing, fields_of
+from unstale.cli.settings import load, settings_options
+from unstale.cli.show import console, finite, grid
+from unstale.errors import require
+from unstale.units import DAY, format_duration
+
+if TYPE_CHECKING:
+    from unstale.ports import Listing
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _choosing(command: F) -> F:
+    """The ways to say which sources are meant."""
+    command = click.option("--all", "whole", is_flag=True, help="All sources.")(command)
+    return click.argument("sources", nargs=-1, metavar="[SOURCE]...")(where_option(command))
+
+
+def _of_host(command: F) -> F:
+    return click.option("--host", metavar="NAME", help="Those of this host, short for --where host=NAME.")(command)
+
+
+@click.command()
+@_choosing
+@describing
+@settings_options
+def edit(sources: tuple[str, ...], where: tuple[str, ...], whole: bool, config: str | None, store: str | None,
+         **said: Any) -> None:  # fmt: skip
+    """Change what is said of sources; beliefs and copies stay.
+
+    SOURCE is an address, a part of one that no other source has, or an id. A header or option without a value is
+    taken away.
+
+    \b
+      unstale edit example.org/news --weight 5
+      unstale edit --where host=example.org --max-interval 1d --header Authorization=
+    """
+    from unstale.cli.spelling import spelled
+    from unstale.lists.rows import listing_of
+
+    fields = fields_of(said)
+    require(fields, "changes", "to make", "are missing", "give for example --weight 3")
+    with opened(load(config, store=store)) as kept:
+        old = chosen(kept, sources, where, whole)
+        kept.add([listing_of({"address": one.address, **fields}, one, spelled) for one in old], time.time(),
+                 duplicates="replace")  # fmt: skip
+    click.echo(f"changed {counted(len(old))}")
+
+
+@click.command()
+@_choosing
+@_of_host
+@settings_options
+def pause(host: str | None, config: str | None, store: str | None, **which: Any) -> None:
+    """Poll sources no more until they are resumed; their copies stay."""
+    click.echo(f"paused {counted(_set_paused(True, host, config, store, which))}")
+
+
+@click.command()
+@_choosing
+@_of_host
+@settings_options
+def resume(host: str | None, config: str | None, store: str | None, **which: Any) -> None:
+    """Poll paused sources again."""
+    click.echo(f"resumed {counted(_set_paused(False, host, config, store, which))}")
+
+
+@click.command()
+@_choosing
+@_of_host
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@settings_options
+def remove(sources: tuple[str, ...], where: tuple[str, ...], whole: bool, host: str | None, yes: bool,
+           config: str | None, store: str | None) -> None:  # fmt: skip
+    """Forget sources, with their copies and all that polls taught."""
+    with opened(load(config, store=store)) as kept:
+        gone = chosen(kept, sources, _conditions(where, host), whole)
+        if not yes:
+            named = gone[0].address if len(gone) == 1 else counted(len(gone))
+            click.confirm(f"Remove {named} with all copies and observations?", abort=True, err=True)
+        count = kept.remove([one.id for one in gone])
+    click.echo(f"removed {counted(count)}")
+
+
+@click.command("list")
+@_of_host
+@where_option
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Show so many.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object; intervals in seconds.")
+@settings_options
+def list_(host: str | None, where: tuple[str, ...], limit: int, as_json: bool, config: str | None,
+          store: str | None) -> None:  # fmt: skip
+    """The sources, and what is said of them."""
+    with opened(load(config, store=store)) as kept:
+        ids = matching(kept, _conditions(where, host))
+        shown = kept.listings(ids[:limit])
+    if as_json:
+        click.echo(json.dumps({"total": len(ids), "sources": [finite(_plain(one)) for one in shown]}))
+    else:
+        _print(shown, len(ids))
+
+
+@click.command()
+@click.argument("file")
+@settings_options
+def export(file: str, config: str | None, store: str | None) -> None:
+    """Write all sources to FILE: .csv, .jsonl, .opml or .txt.
+
+    `unstale import` reads it again. Secrets are not in it, only their names.
+    """
+    from unstale.lists.write import write_list
+
+    with opened(load(config, store=store)) as kept:
+        count = write_list(listings_of(kept, matching(kept, ())), file)
+    click.echo(f"wrote {counted(count)} to {file}")
+
+
+@click.command()
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@settings_options
+def hint(sources: tuple[str, ...], config: str | None, store: str | None) -> None:
+    """Say that sources have probably changed: they are polled as soon as the budget allows."""
+    with opened(load(config, store=store)) as kept:
+        meant = chosen(kept, sources, (), False)
+        kept.set_due([one.id for one in meant], [time.time()] * len(meant))
+    paused = sum(one.paused for one in meant)
+    but = f", but {paused:,} paused: see `unstale resume`" if paused else ""
+    click.echo(f"{counted(len(meant))} due now{but}")
+
+
+def _set_paused(paused: bool, host: str | None, config: str | None, store: str | None, which: dict[str, Any]) -> int:
+    with opened(load(config, store=store)) as kept:
+        meant = chosen(kept, which["sources"], _conditions(which["where"], host), which["whole"])
+        other = [replace(one, paused=paused) for one in meant if one.paused != paused]
+        if other:
+            kept.add(other, time.time(), duplicates="replace")
+    return len(other)
+
+
+def _conditions(where: tuple[str, ...], host: str | None) -> tuple[str, ...]:
+    return where if host is None else (*where, f"host={host}")
+
+
+def _print(shown: list[Listing], total: int) -> None:
+    table = grid("source", "id", "kind", "weight", "cost", "min interval", "max interval", "")
+    # An address is never cut: people copy it.
+    table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
+    for one in shown:
+        table.add_row(one.address, str(one.id), one.kind, f"{one.weight:g}", f"{one.cost:g}",
+                      _interval(one.shortest), _interval(one.longest), "paused" if one.paused else "")  # fmt: skip
+    out = console()
+    if shown:
+        out.print(table, highlight=False, markup=False)
+    hidden = total - len(shown)
+    out.print(counted(total) + (f", {hidden:,} not shown: see --limit" if hidden else ""), highlight=False)
+
+
+def _interval(seconds: float) -> str:
+    return format_duration(seconds / DAY) if 0.0 < seconds < math.inf else ""
+
+
+def _plain(one: Listing) -> dict[str, Any]:
+    return {
+        "id": one.id, "address": one.address, "kind": one.kind, "weight": one.weight, "cost": one.cost,
+        "host": one.host, "min_interval": one.shortest, "max_interval": one.longest, "paused": one.paused,
+        "options": dict(one.options), "added_at": one.added_at,
+    }  # fmt: skip

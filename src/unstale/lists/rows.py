@@ -1,0 +1,269 @@
+"""One row of a list as a listing: the columns there are, what each may hold, and the sentence where it does not.
+
+Rules of this file:
+1. What a row leaves open is taken from `base`, and what that leaves open follows from the address.
+2. Nothing is guessed: a row that breaks a rule is a problem with its line, and every other row goes on.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from unstale.addresses import host_of, kind_of
+from unstale.core.checks import number
+from unstale.errors import InputError, require, sentence
+from unstale.ports import Listing
+from unstale.units import DAY, parse_duration
+
+KINDS = ("http", "feed", "file", "sql", "replica", "memory")
+#: every spelling of a column, and the one we use
+COLUMNS = {
+    "address": "address", "url": "address", "kind": "kind", "weight": "weight", "cost": "cost", "host": "host",
+    "min_interval": "min_interval", "min": "min_interval", "shortest": "min_interval",
+    "max_interval": "max_interval", "max": "max_interval", "longest": "max_interval",
+    "paused": "paused", "headers": "headers", "options": "options",
+}  # fmt: skip
+#: options that are tables themselves: what a row says is added to what `base` says
+TABLES = ("headers", "normalise")
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+#: different rows, but for the address, that are remembered
+_REMEMBERED = 100_000
+
+#: (address, kind, options) -> the one spelling of the address, or InputError
+Check = Callable[[str, str, Mapping[str, Any]], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with one line of a list, in a sentence. Lines count from 1; in Parquet they are rows.
+
+    >>> print(Problem(3, "weight 'x' is not a number: write it like 2 or 0.5"))
+    line 3: weight 'x' is not a number: write it like 2 or 0.5
+    """
+
+    line: int
+    reason: str
+    #: the list it stands in, where there are several
+    place: str = ""
+
+    def __str__(self) -> str:
+        return f"line {self.line}{' of ' + self.place if self.place else ''}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The sources of a list in its order, the lines that are none, and the columns that nobody reads."""
+
+    listings: list[Listing]
+    problems: list[Problem]
+    unused: tuple[str, ...] = ()
+
+
+def column(name: str) -> str | None:
+    """The column that is meant by a name, None if there is none; parts of options keep theirs.
+
+    >>> column(" URL"), column("Min_Interval"), column("headers.X-Api-Key"), column("note")
+    ('address', 'min_interval', 'headers.X-Api-Key', None)
+    """
+    name = name.strip()
+    first, dot, rest = name.partition(".")
+    if dot and rest and first.lower() in ("headers", "options"):
+        return f"{first.lower()}.{rest}"
+    return COLUMNS.get(name.lower())
+
+
+def known(name: str) -> str:
+    """The column that is meant by a name, or InputError that says which may have been."""
+    if (found := column(name)) is None:
+        close = difflib.get_close_matches(name.lower(), COLUMNS, 1)
+        remedy = f"did you mean {close[0]!r}?" if close else "use weight, cost, host, kind, min, max or options.NAME"
+        raise InputError(sentence("column", repr(name[:40]), "is unknown", remedy))
+    return found
+
+
+@dataclass(slots=True)
+class Rows:
+    """Takes rows one after the other and keeps the good ones as listings, the others as problems."""
+
+    base: Listing
+    check: Check
+    place: str = ""
+    listings: list[Listing] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    _lines: dict[str, int] = field(default_factory=dict)
+    _templates: dict[tuple[tuple[str, Any], ...], Listing] = field(default_factory=dict)
+
+    def take(self, line: int, fields: Mapping[str, Any]) -> None:
+        """One row: its columns by their own names; what is None or empty counts as left open."""
+        try:
+            listing = placed(fields.get("address"), self._own(fields), self.check)
+        except InputError as error:
+            return self.refuse(line, str(error))
+        if (first := self._lines.get(listing.address)) is not None:
+            shown = repr(listing.address[:80])
+            return self.refuse(line, sentence("address", shown, f"is listed already in line {first}", "list it once"))
+        self._lines[listing.address] = line
+        return self.listings.append(listing)
+
+    def _own(self, fields: Mapping[str, Any]) -> Listing:
+        """All but the address. Few rows say what none before has said, so it is read once and shared."""
+        said = tuple(pair for pair in fields.items() if pair[0] != "address")
+        if not said:
+            return self.base
+        try:
+            known = self._templates.get(said)
+        except TypeError:
+            return template(fields, self.base)
+        if known is None:
+            known = template(fields, self.base)
+            if len(self._templates) < _REMEMBERED:
+                self._templates[said] = known
+        return known
+
+    def refuse(self, line: int, reason: str) -> None:
+        """One row that is none."""
+        self.problems.append(Problem(line, reason, self.place))
+
+
+def listing_of(fields: Mapping[str, Any], base: Listing, check: Check) -> Listing:
+    """One row as a listing, or InputError."""
+    return placed(fields.get("address"), template(fields, base), check)
+
+
+def placed(at: Any, own: Listing, check: Check) -> Listing:
+    """The source at an address, of which `own` says the rest; what that leaves open follows from the address."""
+    address = _text("address", at or "").strip()
+    if not address:
+        raise InputError(sentence("address", repr(address), "is empty", "say where the source is"))
+    kind = own.kind or kind_of(address)
+    address = check(address, kind, own.options)
+    return Listing(address, kind, own.weight, own.cost, own.host or host_of(address), own.shortest, own.longest,
+                   own.options, own.paused)  # fmt: skip
+
+
+def template(fields: Mapping[str, Any], base: Listing) -> Listing:
+    """What a row says over what `base` says, wherever the source is.
+
+    >>> template({"weight": "3", "max_interval": "1h"}, Listing("", "")).longest
+    3600.0
+    """
+    given = {name: value for name, value in fields.items() if value is not None and value != ""}
+    kind = _text("kind", given["kind"]).strip().lower() if "kind" in given else base.kind
+    require(kind in ("", *KINDS), "kind", repr(kind[:40]), "is unknown", f"choose one of {', '.join(KINDS)}")
+    host = _text("host", given["host"]).strip() if "host" in given else base.host
+    require(host.isprintable(), "host", repr(host[:40]), "has control characters", "remove them")
+    shortest = seconds("min_interval", given["min_interval"]) if "min_interval" in given else base.shortest
+    longest = seconds("max_interval", given["max_interval"]) if "max_interval" in given else base.longest
+    require(longest > 0, "max_interval", given.get("max_interval"), "must be above 0", "leave it out for no limit")
+    require(shortest <= longest, "min_interval", f"{shortest:g} s", f"must not exceed max_interval {longest:g} s",
+            "swap them")  # fmt: skip
+    return Listing(
+        base.address, kind, _number("weight", given, base.weight, least=0.0),
+        _number("cost", given, base.cost, above=0.0), host, shortest, longest, _options(given, base.options),
+        _flag(given["paused"]) if "paused" in given else base.paused,
+    )  # fmt: skip
+
+
+def merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Options over options; tables inside them are merged too, and None takes a name away.
+
+    >>> merged({"headers": {"A": "1", "B": "2"}}, {"headers": {"B": "3"}, "title": "news"})
+    {'headers': {'A': '1', 'B': '3'}, 'title': 'news'}
+    """
+    whole = {**base, **own}
+    for name in TABLES:
+        if own.get(name) is not None:
+            table = {**base.get(name, {}), **_table(f"options.{name}", own[name])}
+            whole[name] = {key: value for key, value in table.items() if value is not None}
+    return {name: value for name, value in whole.items() if value is not None and value != {}}
+
+
+def seconds(name: str, value: Any) -> float:
+    """A length of time as people write it, in seconds, to the microsecond.
+
+    >>> seconds("min_interval", "15m"), seconds("min_interval", "0.1s")
+    (900.0, 0.1)
+    """
+    require(isinstance(value, str | int | float) and not isinstance(value, bool), name, repr(value)[:40],
+            "is not a length of time", "write it like 15m or 2h")  # fmt: skip
+    return round(parse_duration(value, name) * DAY, 6)
+
+
+def _options(given: Mapping[str, Any], base: Mapping[str, Any]) -> Mapping[str, Any]:
+    own: dict[str, Any] = dict(_table("options", given["options"])) if "options" in given else {}
+    headers: dict[str, Any] = dict(_table("headers", given["headers"])) if "headers" in given else {}
+    for name, value in given.items():
+        table, dot, rest = name.partition(".")
+        if dot and table == "headers":
+            headers[rest] = _text(name, value)
+        elif dot:
+            own[rest] = _loose(_text(name, value)) if isinstance(value, str) else value
+    if headers:
+        own["headers"] = {**_table("options.headers", own.get("headers", {})), **headers}
+    return merged(base, own) if own else base
+
+
+def _table(name: str, value: Any) -> Mapping[str, Any]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(_text(name, value), parse_constant=_no_number)
+        except (ValueError, RecursionError):
+            value = None
+    if not isinstance(value, Mapping):
+        raise InputError(sentence(name, "given", "must be a JSON object", 'write it like {"title": "News"}'))
+    return value
+
+
+def _loose(text: str) -> Any:
+    """JSON where it is some, otherwise the text itself."""
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(name)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        if isinstance(value, bool | int | float):
+            return str(value)
+        raise InputError(sentence(name, repr(value)[:40], "must be text", "write it in quotes"))
+    if not value.isascii() and _SURROGATE.search(value):
+        # What could not be decoded was kept as half a character.
+        shown = ascii(_SURROGATE.sub("?", value)[:40])
+        raise InputError(sentence(name, shown, "is not UTF-8", "save the list as UTF-8"))
+    return value
+
+
+def _number(name: str, given: Mapping[str, Any], default: float, *, least: float | None = None,
+            above: float | None = None) -> float:  # fmt: skip
+    if name not in given:
+        return default
+    value = given[name]
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    if not plain and not (isinstance(value, str) and _NUMBER.fullmatch(value.strip())):
+        raise InputError(sentence(name, repr(value)[:40], "is not a number", "write it like 2 or 0.5"))
+    try:
+        found = float(value)
+    except OverflowError:
+        found = math.inf
+    return number(name, found, least=least, above=above, remedy="correct it")
+
+
+def _flag(value: Any) -> bool:
+    found = value if isinstance(value, bool) else _FLAGS.get(str(value).strip().lower())
+    if found is None:
+        raise InputError(sentence("paused", repr(value)[:40], "is neither yes nor no", "write yes, no or nothing"))
+    return found

@@ -1,0 +1,142 @@
+"""Writing a list of sources so that reading it gives the same ones; a file appears whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import shlex
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TextIO
+from xml.sax.saxutils import quoteattr
+
+from unstale.addresses import host_of, kind_of
+from unstale.errors import InputError, sentence
+from unstale.lists.opml import PREFIX
+from unstale.ports import Listing
+
+COLUMNS = ("address", "kind", "weight", "cost", "host", "min_interval", "max_interval", "paused", "options")
+
+
+def write_list(listings: Iterable[Listing], path: str) -> int:
+    """Write sources to a .csv, .jsonl, .opml or .txt file; how many."""
+    file = Path(path)
+    try:
+        put = _WRITERS[file.suffix.lower()]
+    except KeyError:
+        raise InputError(sentence("output", repr(path), "has an unknown ending", "use .csv, .jsonl, .opml or .txt")) \
+            from None  # fmt: skip
+    try:
+        handle, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    except OSError as error:
+        raise InputError(sentence("output", repr(path), f"cannot be written ({error.strerror})", "choose another")) \
+            from None  # fmt: skip
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as out:
+            count = put(listings, out)
+        Path(draft).chmod(0o644)
+        Path(draft).replace(file)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
+    return count
+
+
+def fields(listing: Listing) -> dict[str, Any]:
+    """A listing as columns, without those that reading would fill in by itself.
+
+    >>> fields(Listing("https://example.org/news", weight=3.0, host="example.org", shortest=900.0))
+    {'address': 'https://example.org/news', 'weight': 3.0, 'min_interval': '900s'}
+    """
+    found: dict[str, Any] = {"address": listing.address}
+    if listing.kind != _usual_kind(listing.address):
+        found["kind"] = listing.kind
+    if listing.weight != 1.0:
+        found["weight"] = listing.weight
+    if listing.cost != 1.0:
+        found["cost"] = listing.cost
+    if listing.host != host_of(listing.address):
+        found["host"] = listing.host
+    if listing.shortest > 0.0:
+        found["min_interval"] = f"{_plain(listing.shortest)}s"
+    if listing.longest < math.inf:
+        found["max_interval"] = f"{_plain(listing.longest)}s"
+    if listing.paused:
+        found["paused"] = True
+    if listing.options:
+        found["options"] = dict(listing.options)
+    return found
+
+
+def _csv(listings: Iterable[Listing], out: TextIO) -> int:
+    writer, count = csv.writer(out, lineterminator="\n"), 0
+    writer.writerow(COLUMNS)
+    for listing in listings:
+        known = _texts(listing)
+        writer.writerow([known.get(name, "") for name in COLUMNS])
+        count += 1
+    return count
+
+
+def _jsonl(listings: Iterable[Listing], out: TextIO) -> int:
+    count = 0
+    for listing in listings:
+        out.write(json.dumps(fields(listing)) + "\n")
+        count += 1
+    return count
+
+
+def _text(listings: Iterable[Listing], out: TextIO) -> int:
+    count = 0
+    for listing in listings:
+        known = _texts(listing)
+        more = [f"{name}={shlex.quote(text)}" for name, text in known.items() if name != "address"]
+        address = known["address"]
+        quoted = shlex.quote(address) if any(c.isspace() for c in address) else address
+        out.write(" ".join([quoted, *more]) + "\n")
+        count += 1
+    return count
+
+
+def _opml(listings: Iterable[Listing], out: TextIO) -> int:
+    count = 0
+    out.write('<?xml version="1.0" encoding="UTF-8"?>\n<opml version="2.0" xmlns:unstale="urn:unstale">\n')
+    out.write("<head><title>Sources</title></head>\n<body>\n")
+    for listing in listings:
+        known = _texts(listing)
+        # The text is for people; the title that counts stands in the options.
+        title = "".join(c for c in str(listing.options.get("title", "")) if c.isprintable())
+        own = {"type": "rss", "text": title or listing.address, "xmlUrl": known.pop("address")}
+        own |= {f"{PREFIX}{name}": text for name, text in known.items()}
+        own[f"{PREFIX}kind"] = listing.kind
+        out.write(f"<outline {' '.join(f'{name}={quoteattr(text)}' for name, text in own.items())}/>\n")
+        count += 1
+    out.write("</body>\n</opml>\n")
+    return count
+
+
+_WRITERS: dict[str, Callable[[Iterable[Listing], TextIO], int]] = {
+    ".csv": _csv, ".jsonl": _jsonl, ".ndjson": _jsonl, ".opml": _opml, ".txt": _text,
+}  # fmt: skip
+
+
+def _texts(listing: Listing) -> dict[str, str]:
+    return {name: _plain(value) for name, value in fields(listing).items()}
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes"
+    if isinstance(value, float):
+        return repr(value).removesuffix(".0")
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _usual_kind(address: str) -> str:
+    try:
+        return kind_of(address)
+    except InputError:
+        return ""

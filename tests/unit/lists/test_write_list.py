@@ -1,0 +1,96 @@
+"""What is written is read again as it was."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from unstale.addresses import host_of, kind_of
+from unstale.cli.spelling import spelled
+from unstale.errors import InputError
+from unstale.lists.read import read_list
+from unstale.lists.write import write_list
+from unstale.ports import Listing
+
+ENDINGS = [".csv", ".jsonl", ".opml", ".txt"]
+FLEET = [
+    Listing("https://example.org/", host="example.org"),
+    Listing("https://example.org/it's?a=\"1\"&b=<2>", "feed", 0.1, 1e-9, "a group, of \"many\" <hosts>", 0.1, 1e6,
+            {"title": "Ünï\n\x01code & 'quotes' \"too\"", "headers": {"Cookie": "a=$TOKEN"}, "depth": 3}, True),
+    Listing("file:///a folder/with 'spaces' and, commas", "file", 1 / 3, 2.5, "", 12345.678901),
+    Listing("postgresql://me:$PASSWORD@db.example/d", "sql", 0.0, host="db.example", options={"table": "a.b"}),
+    Listing("https://example.org/news.rss", "http", 3.0, host="example.org"),
+    Listing("custom://x/y", "memory", host="x", options={"title": "2024", "list": [1, None, {"a": True}]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_round_trip(ending: str, tmp_path: Path) -> None:
+    file = tmp_path / f"fleet{ending}"
+    assert write_list(FLEET, str(file)) == len(FLEET)
+    parsed = read_list(str(file), check=spelled)
+    assert parsed.problems == []
+    assert parsed.listings == FLEET
+    assert [p.name for p in tmp_path.iterdir()] == [file.name]
+    assert file.stat().st_mode & 0o777 == 0o644
+
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+_JSON = st.recursive(st.none() | st.booleans() | st.integers(-(2**53), 2**53) | _TEXT, lambda inner: st.lists(
+    inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3), max_leaves=6)  # fmt: skip
+
+
+@st.composite
+def fleets(draw: st.DrawFn) -> list[Listing]:
+    places = draw(st.lists(st.from_regex(r"(https|s3|sqlite)://[a-z]{1,8}/[!-~ä]{0,10}", fullmatch=True).map(
+        lambda text: text.replace("\\", "").partition("#")[0]), unique=True, min_size=1, max_size=5))  # fmt: skip
+    found = {}
+    for place in places:
+        kind = kind_of(place)
+        address = spelled(place, kind, {})
+        shortest = draw(st.integers(0, 10**9)) / 1000
+        options = draw(st.dictionaries(st.from_regex(r"[a-z]{1,5}", fullmatch=True), _JSON.filter(
+            lambda v: v is not None and v != {} and v != ""), max_size=3))  # fmt: skip
+        found[address] = Listing(
+            address, kind, draw(st.floats(0, 1e9)), draw(st.floats(1e-9, 1e9)),
+            draw(st.just(host_of(address)) | st.from_regex(r"[!-~]{1,9}", fullmatch=True)), shortest,
+            draw(st.just(math.inf) | st.integers(10**9, 10**12).map(lambda span: span / 1000)),
+            options, draw(st.booleans()),
+        )  # fmt: skip
+    return list(found.values())
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@given(fleet=fleets())
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_round_trip_of_any_fleet(ending: str, fleet: list[Listing], tmp_path: Path) -> None:
+    file = tmp_path / f"fleet{ending}"
+    write_list(fleet, str(file))
+    parsed = read_list(str(file))
+    assert parsed.problems == []
+    assert parsed.listings == fleet
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.csv"
+    file.write_text("before")
+
+    def breaking() -> object:
+        yield FLEET[0]
+        raise RuntimeError("gone")
+
+    with pytest.raises(RuntimeError, match="gone"):
+        write_list(breaking(), str(file))  # type: ignore[arg-type]
+    assert file.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_where_it_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"unknown ending: use \.csv, \.jsonl, \.opml or \.txt"):
+        write_list(FLEET, "fleet.xls")
+    with pytest.raises(InputError, match="cannot be written \\(No such file or directory\\)"):
+        write_list(FLEET, str(tmp_path / "none" / "fleet.csv"))
