@@ -103,7 +103,7 @@ def test_the_price_spends_what_is_asked() -> None:
     price = learner.price_for(200.0, now, until, learner.typical_price())
     due = np.maximum(learner.columns.last + learner.waits(price), now)
     soon = due < until
-    expected = soon.sum() + ((until - due[soon]) / learner.columns.interval[soon]).sum()
+    expected = soon.sum() + np.floor((until - due[soon]) / learner.columns.interval[soon]).sum()
     assert expected == pytest.approx(200.0, abs=2.0)
 
 

@@ -95,14 +95,16 @@ def wait(i: int, price: float, columns: Columns, shared: Shared, rhythm: Rhythm,
     rate = gather(columns.rows[i], shared, at)
     worth = price * columns.cost[i] / columns.weight[i] if columns.weight[i] > 0.0 else math.inf
     factor = 1.0
-    if rhythm.bursts.trusted:
+    # A source that has never answered has no place on the clock.
+    known = math.isfinite(columns.last[i])
+    if rhythm.bursts.trusted and known:
         factor = rhythm.bursts.factor[span(rhythm.bursts, columns.last[i] - columns.found[i])]
     # With changes coming `factor` times as often, the value after t is that after factor·t, in units as much shorter.
     scale = factor * factor if shared.objective == 1 else factor
     begin = factor * columns.interval[i]
     even: float = interval(at, shared, scale * worth, factor * shortest, factor * longest, begin) / factor
     columns.interval[i] = even
-    if rhythm.clock.trusted and shared.objective == 0 and even < longest:
+    if rhythm.clock.trusted and known and shared.objective == 0 and even < longest:
         moved = timed(rhythm.clock, rhythm.waits, columns.last[i], even, factor * rate)
         even = min(max(moved, shortest), longest)
     return even
@@ -128,18 +130,27 @@ def all_waits(price: float, columns: Columns, shared: Shared, rhythm: Rhythm, at
 
 
 @compiled
+def some_waits(which: Integers, price: float, columns: Columns, shared: Shared, rhythm: Rhythm, at: Room) -> Floats:
+    """`wait` for these sources."""
+    out = np.empty(len(which))
+    for k in range(len(which)):
+        out[k] = wait(which[k], price, columns, shared, rhythm, at)
+    return out
+
+
+@compiled
 def expected_cost(
-    price: float, now: float, until: float, step: int, columns: Columns, shared: Shared, rhythm: Rhythm, at: Room
+    which: Integers, price: float, now: float, until: float, columns: Columns, shared: Shared, rhythm: Rhythm, at: Room
 ) -> float:
-    """What the fleet would spend between now and `until` at a price, from every step-th source."""
+    """What these sources would spend between now and `until` at a price."""
     total = 0.0
-    for i in range(0, len(columns.last), step):
+    for i in which:
         pause = wait(i, price, columns, shared, rhythm, at)
         due = max(now, columns.last[i] + pause - columns.head_start[i])
         if due < until:
             # The first wait depends on the hour, those after it are about even.
-            total += columns.cost[i] * (1.0 + (until - due) / columns.interval[i])
-    return total * step
+            total += columns.cost[i] * (1.0 + math.floor((until - due) / columns.interval[i]))
+    return total
 
 
 @compiled
@@ -148,6 +159,20 @@ def rates(columns: Columns, shared: Shared, at: Room) -> Floats:
     out = np.empty(len(columns.last))
     for i in range(len(out)):
         out[i] = gather(columns.rows[i], shared, at)
+    return out
+
+
+@compiled
+def all_passed(last: Floats, found: Floats, now: float, rhythm: Rhythm) -> Floats:
+    """How long ago each source answered, on the clock and at the pace that are trusted; 0 if it never did."""
+    out = np.zeros(len(last))
+    for i in range(len(out)):
+        if math.isfinite(last[i]) and last[i] < now:
+            out[i] = now - last[i]
+            if rhythm.clock.trusted:
+                out[i] = reading(rhythm.clock, now) - reading(rhythm.clock, last[i])
+            if rhythm.bursts.trusted:
+                out[i] *= rhythm.bursts.factor[span(rhythm.bursts, last[i] - found[i])]
     return out
 
 

@@ -11,7 +11,16 @@ from numpy.typing import ArrayLike
 from unstale.core.checks import Floats, number, numbers
 from unstale.core.learning.bursts import SPANS, learned_bursts, no_bursts
 from unstale.core.learning.clock import DAYS, HOURS, WEEK, even_clock, learned_clock
-from unstale.core.learning.fleet import Columns, Rhythm, all_waits, expected_cost, observe_all, rates, weights
+from unstale.core.learning.fleet import (
+    Columns,
+    Rhythm,
+    all_waits,
+    expected_cost,
+    observe_all,
+    rates,
+    some_waits,
+    weights,
+)
 from unstale.core.learning.mixture import Shared, room
 from unstale.core.learning.prior import fit_prior, shares
 from unstale.core.learning.timing import best_waits, even_waits
@@ -109,25 +118,34 @@ class Learner:
         """How long after its last answer each source is due at a price."""
         return all_waits(number("price", price, above=0), self.columns, self.shared, self.rhythm, self._room)
 
+    def waits_of(self, rows: ArrayLike, price: float) -> Floats:
+        """How long after its last answer each of these sources is due at a price."""
+        which = np.asarray(rows, dtype=np.int64)
+        return some_waits(which, price, self.columns, self.shared, self.rhythm, self._room)
+
     def change_rate(self) -> Floats:
         """The mean of what is believed of each source's change rate."""
         return rates(self.columns, self.shared, self._room)
 
-    def price_for(self, cost: float, now: float, until: float, guess: float) -> float:
+    def price_for(self, cost: float, now: float, until: float, guess: float, rows: ArrayLike | None = None) -> float:
         """The price at which polls due between now and `until` cost so much: more than that, and less is due.
 
-        What is due is counted source by source, from when each last answered, so that the budget is spent evenly
-        whatever the beliefs do: after a price has moved, what fell due at once is not all polled at once.
+        Of these rows alone, or of all. What is due is counted source by source, from when each last answered, so that
+        the budget is spent evenly whatever the beliefs do: after a price has moved, what fell due at once is not all
+        polled at once.
         """
-        wanted = max(number("cost", cost, least=0), 1e-9)
+        which = np.flatnonzero(np.isfinite(self.columns.last)) if rows is None else np.asarray(rows, dtype=np.int64)
+        step = -(-len(which) // _ENOUGH) or 1
+        which = which[::step]
+        wanted = max(number("cost", cost, least=0), 1e-9) / step
 
         def excess(x: float) -> float:
-            spent = expected_cost(
-                math.exp(x), now, until, self._step, self.columns, self.shared, self.rhythm, self._room
-            )
+            spent = expected_cost(which, math.exp(x), now, until, self.columns, self.shared, self.rhythm, self._room)
             return math.log(max(spent, 1e-12) / wanted)
 
-        return math.exp(_falling_root(excess, math.log(guess), math.log(self.typical_price()), min(0.5 / wanted, 0.1)))
+        return math.exp(
+            _falling_root(excess, math.log(guess), math.log(self.typical_price()), min(0.5 / (step * wanted), 0.1))
+        )
 
     def typical_price(self) -> float:
         """About what a poll of a mean source is worth after a mean interval: where to begin to look for a price."""

@@ -1,0 +1,34 @@
+"""An event as JSON, the same words for everyone who is told."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+from unstale.ports import Event
+
+
+def event_text(event: Event) -> bytes:
+    """One line of JSON without its end.
+
+    >>> event_text(Event(7, 3, "http://x/", 2, 1e9, bytes(2))).decode()
+    '{"number":7,"source":3,"address":"http://x/","version":2,"at":1000000000.0,"time":"2001-09-09T01:46:40+00:00","digest":"0000"}'
+    """
+    told = {
+        "number": event.number,
+        "source": event.source,
+        "address": event.address,
+        "version": event.version,
+        "at": event.at,
+        "time": _time(event.at),
+        "digest": event.digest.hex(),
+    }
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _time(at: float) -> str | None:
+    """None where a clock that jumped has written a time that no calendar has."""
+    try:
+        return datetime.fromtimestamp(at, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -1,0 +1,122 @@
+"""Telling of changes by HTTP: one signed POST per event, through the same gate as polls.
+
+Headers and signature are those of Standard Webhooks, so that receivers can check them with libraries that exist.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+
+import pycurl
+
+from unstale.adapters.addresses import Gate, web_address
+from unstale.adapters.event_text import event_text
+from unstale.adapters.transfer import SPARE, Transfer
+from unstale.errors import InputError, sentence
+from unstale.ports import Event
+
+#: seconds that one POST may take, name to answer
+SECONDS = 10.0
+_PREFIX = "whsec_"
+
+
+class Webhook:
+    """POSTs each event as JSON to `address`. An answer 2xx is taken; redirects are not followed.
+
+    `webhook-id` and `Idempotency-Key` are the same whenever an event comes again. With a `secret`, which the caller
+    takes from the environment, `webhook-signature` proves who sent it and when. `ca_file` replaces the system's
+    trusted certificates.
+    """
+
+    def __init__(
+        self, address: str, gate: Gate | None = None, *, secret: str = "", agent: str = "unstale", ca_file: str = "",
+        seconds: float = SECONDS, now: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        self._address = web_address(address)
+        # A path may be a secret in itself, so the name shows none.
+        self.name = f"webhook {self._address.host} {sha256(self._address.text.encode()).hexdigest()[:8]}"
+        self._key = _key(secret)
+        self._seconds, self._now = seconds, now
+        self._transfer = Transfer(gate or Gate())
+        curl = self._transfer.curl
+        curl.setopt(pycurl.USERAGENT, agent)
+        # An empty proxy overrules the environment's, which would dial past the gate.
+        curl.setopt(pycurl.PROXY, "")
+        if trusted := ca_file or ssl.get_default_verify_paths().cafile:
+            curl.setopt(pycurl.CAINFO, trusted)
+        self._multi: pycurl.AsyncCurlMulti | None = None
+
+    async def tell(self, events: Sequence[Event]) -> tuple[int, str]:
+        """POST each in turn, up to the first that fails; how many were taken, and why not the next."""
+        for taken, event in enumerate(events):
+            if reason := await self._post(event):
+                return taken, f"{self._address.host}: {reason}"
+        return len(events), ""
+
+    async def close(self) -> None:
+        """Give back the connection."""
+        if self._multi is not None:
+            await self._multi.aclose()
+        self._transfer.curl.close()
+
+    async def _post(self, event: Event) -> str:
+        body = event_text(event)
+        transfer = self._transfer
+        curl = transfer.begin(self._address.text, self._lines(event, body), self._seconds, SPARE)
+        curl.setopt(pycurl.POSTFIELDS, body)
+        if self._multi is None:
+            # Here, because it belongs to the loop that runs.
+            self._multi = pycurl.AsyncCurlMulti()
+        reason = ""
+        try:
+            await self._multi.add_handle(curl)
+        except pycurl.error as error:
+            reason = self._reason(int(error.args[0]), str(error.args[1]))
+        status = transfer.end(self._address.text, reason).status
+        if 200 <= status < 300:
+            # It said so before whatever went wrong with the rest of its answer.
+            return ""
+        if 300 <= status < 400:
+            return f"it answered {status}, and redirects are not followed"
+        return reason if not status else f"it answered {status}"
+
+    def _lines(self, event: Event, body: bytes) -> list[str]:
+        # A number alone would come back if a store was begun anew.
+        message, at = f"{event.number}-{event.digest.hex()[:16]}", int(self._now())
+        lines = ["Content-Type: application/json", "Expect:", f"Idempotency-Key: {message}", f"webhook-id: {message}",
+                 f"webhook-timestamp: {at}"]  # fmt: skip
+        return [*lines, f"webhook-signature: {signature(self._key, message, at, body)}"] if self._key else lines
+
+    def _reason(self, code: int, text: str) -> str:
+        if self._transfer.refused and code == pycurl.E_COULDNT_CONNECT:
+            return f"its address {self._transfer.refused} is not public, add it to allow_networks if it may be told"
+        if code == pycurl.E_OPERATION_TIMEDOUT:
+            return f"no answer within {self._seconds:g} s"
+        return text or f"the exchange broke off (libcurl error {code})"
+
+
+def signature(key: bytes, message: str, at: int, body: bytes) -> str:
+    """Standard Webhooks' signature, version 1: HMAC-SHA256 over `message.at.body`.
+
+    >>> signature(b"key", "7-00", 1000000000, b"{}")
+    'v1,WzXvj7vXteBbvD1DVMHDH6cfSVSJbUtQ5MJoAM/7Q20='
+    """
+    signed = hmac.digest(key, b"%s.%d.%s" % (message.encode(), at, body), "sha256")
+    return f"v1,{base64.b64encode(signed).decode()}"
+
+
+def _key(secret: str) -> bytes:
+    """The bytes of a secret: base64 behind `whsec_`, as the standard writes them, or any text."""
+    if not secret.startswith(_PREFIX):
+        return secret.encode()
+    try:
+        return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+    except binascii.Error:
+        raise InputError(sentence("secret", "(not shown)", f"must be base64 behind {_PREFIX}",
+                                  "copy it whole, or use a text without it")) from None  # fmt: skip

@@ -1,0 +1,329 @@
+"""Where adapters meet the engine: from settings to a running whole. Nothing else knows both sides.
+
+Rules of this file:
+1. Every way to the network goes through one gate, made from the settings.
+2. Secrets are read from the environment when a poll begins, and are kept nowhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unstale import __version__
+from unstale.adapters.addresses import Gate
+from unstale.adapters.environment import filled
+from unstale.adapters.normalise import Normaliser
+from unstale.adapters.sqlite_store import SqliteStore
+from unstale.cli.settings import OnChange, Settings, is_shared
+from unstale.engine.clock import SystemClock
+from unstale.engine.deliveries import Deliveries, Sink
+from unstale.engine.desk import Desk
+from unstale.engine.fleet import Terms
+from unstale.engine.judge import Content
+from unstale.engine.loop import Engine
+from unstale.engine.manners import Manners, Rules
+from unstale.errors import InputError, StoreError, UnstaleError, sentence
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Claim, Fetched, Fetcher, Request
+
+if TYPE_CHECKING:
+    from unstale.adapters.http_fetcher import HttpFetcher
+
+Tell = Callable[[str, Mapping[str, Any]], None]
+
+#: seconds that a poll of a table may take, for its first copy may be large; and any poll, whatever its source says
+SQL_SECONDS, LONGEST_POLL = 600.0, 1800.0
+
+
+def agent(settings: Settings) -> str:
+    """How polls name themselves: the program, and whom to write to."""
+    name = settings.http.agent or f"unstale/{__version__}"
+    return f"{name} (+{settings.http.contact})" if settings.http.contact else name
+
+
+class Lookout:
+    """Looks at sources of every kind. A kind's fetcher is made when the first source of that kind is polled."""
+
+    def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
+        self._settings, self._now = settings, now
+        self._gate = Gate(settings.http.allow_networks)
+        self._made: dict[str, Fetcher] = {}
+        self._makers: dict[str, Callable[[], Fetcher]] = {
+            "http": self._web, "feed": self._feed, "file": self._file, "sql": self._sql, "replica": self._replica,
+        }  # fmt: skip
+
+    async def look(self, claim: Claim) -> Fetched:
+        """Poll a claimed source; what stands in its way on our side is a failure too, in one sentence."""
+        begun = self._now()
+        try:
+            fetcher = self._fetcher(claim.kind)
+            request = self._request(claim)
+        except UnstaleError as error:
+            return Fetched(Answer.FAILED, begun, reason=str(error))
+        return await fetcher.fetch(request)
+
+    def use(self, kind: str, fetcher: Fetcher) -> None:
+        """Look at sources of one more kind with this fetcher."""
+        self._made[kind] = fetcher
+
+    async def close(self) -> None:
+        """Give back what all fetchers hold."""
+        for fetcher in reversed(self._made.values()):
+            await fetcher.close()
+        self._made.clear()
+
+    def _fetcher(self, kind: str) -> Fetcher:
+        if kind not in self._made:
+            if kind not in self._makers:
+                raise InputError(sentence("kind", repr(kind), "is unknown", f"use {', '.join(self._makers)}"))
+            self._made[kind] = self._makers[kind]()
+        return self._made[kind]
+
+    def _request(self, claim: Claim) -> Request:
+        http, options = self._settings.http, claim.options
+        headers = {name: filled(value) for name, value in options.get("headers", {}).items()} if options else {}
+        usual = SQL_SECONDS if claim.kind == "sql" else http.timeout
+        seconds = min(_number(options, "timeout", usual), LONGEST_POLL)
+        limit = int(_number(options, "limit", http.limit))
+        return Request(claim.address, claim.etag, claim.last_modified, headers, options, limit, seconds, claim.last)
+
+    def plain_web(self) -> HttpFetcher:
+        """A way to the web without robots.txt: for other replicas, which are there to be asked."""
+        from unstale.adapters.http_fetcher import HttpFetcher
+
+        http = self._settings.http
+        return HttpFetcher(self._gate, agent=agent(self._settings), connections=http.connections,
+                           proxy=filled(http.proxy), ca_file=http.ca_file, now=self._now)  # fmt: skip
+
+    def _web(self) -> Fetcher:
+        http, fetcher = self._settings.http, self.plain_web()
+        if not http.robots:
+            return fetcher
+        from unstale.adapters.polite_fetcher import PoliteFetcher
+        from unstale.adapters.robots import Robots
+
+        name = (http.agent or "unstale").partition("/")[0]
+        robots = Robots(fetcher.look, agent=name, seconds=http.timeout, now=self._now)
+        return PoliteFetcher(fetcher, robots, now=self._now)
+
+    def _replica(self) -> Fetcher:
+        from unstale.adapters.replica_fetcher import ReplicaFetcher
+
+        return ReplicaFetcher(self.plain_web(), name=self._settings.replicas.name, now=self._now)
+
+    def _feed(self) -> Fetcher:
+        from unstale.adapters.feed_fetcher import FeedFetcher
+
+        return FeedFetcher(self._fetcher("http"))
+
+    def _file(self) -> Fetcher:
+        from unstale.adapters.file_fetcher import FileFetcher
+
+        files = self._settings.files
+        return FileFetcher(self._gate, roots=files.roots, schemes=files.schemes, now=self._now)
+
+    def _sql(self) -> Fetcher:
+        from unstale.adapters.sql_fetcher import SqlFetcher
+
+        roots = [Path(root) for root in self._settings.files.roots]
+        return SqlFetcher(Path(self._settings.sql.target), self._gate, roots=roots,
+                          held=[Path(self._settings.store)], now=self._now)  # fmt: skip
+
+
+def _number(options: Mapping[str, Any], name: str, usual: float) -> float:
+    """A source's own word for a limit, as `--option timeout=120` says it, in seconds or bytes."""
+    told = options.get(name)
+    try:
+        value = usual if told is None else float(told)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not 0.0 < value < math.inf:
+        raise InputError(sentence(f"option {name}", repr(told), "must be a number above 0", "correct it"))
+    return value
+
+
+def content_of(claim: Claim) -> Content | None:
+    """What counts in the body of a source: all of it, unless its owner or its kind says otherwise."""
+    wanted = claim.options.get("normalise") if claim.options else None
+    own = _normaliser(json.dumps(wanted, sort_keys=True)) if wanted else None
+    if claim.kind == "feed":
+        from unstale.adapters.feed_fetcher import feed_content
+
+        return own or feed_content
+    return own
+
+
+@lru_cache(maxsize=4096)
+def _normaliser(written: str) -> Normaliser:
+    return Normaliser(**json.loads(written))
+
+
+def rules_of(settings: Settings) -> Callable[[str], Rules]:
+    """What the settings grant each host."""
+
+    def rules(name: str) -> Rules:
+        own = settings.host(name)
+        cap = own.budget
+        spacing = max(own.spacing, 1.0 / cap) if cap and cap < float("inf") else own.spacing
+        return Rules(spacing, own.concurrency, own.windows)
+
+    return rules
+
+
+def terms_of(settings: Settings) -> Terms:
+    """What the engine may spend and how it goes about it."""
+    return Terms(
+        settings.budget, settings.burst, settings.objective, settings.windows, polls=2 * settings.http.connections,
+        lease=2.0 * LONGEST_POLL,
+    )  # fmt: skip
+
+
+def open_store(settings: Settings) -> SqliteStore:
+    """The store of the settings."""
+    return SqliteStore(settings.store, versions=settings.keep, horizon=settings.horizon)
+
+
+@contextmanager
+def alone(settings: Settings) -> Iterator[None]:
+    """The right to run the one engine of a store; StoreError if another process has it."""
+    if is_shared(settings.store):
+        raise InputError(sentence("store", "in PostgreSQL", "is kept fresh by workers", "start `unstale worker`"))
+    path = Path(f"{settings.store}.engine")
+    try:
+        import fcntl
+    except ImportError:  # Not on Windows: there nothing keeps a second engine away but its owner.
+        yield
+        return
+    with path.open("a") as file:
+        for patience in (0.2, 0.4, 0.0):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                # `unstale status` looks for a moment whether somebody holds it.
+                time.sleep(patience)
+        else:
+            raise StoreError(sentence("store", repr(settings.store), "is kept fresh by another process already",
+                                      "end that one, or choose another store")) from None  # fmt: skip
+        yield
+
+
+class Whole:
+    """An engine with everything around it: fetchers, manners, those who are told of changes."""
+
+    def __init__(self, settings: Settings, tell: Tell = lambda name, facts: None) -> None:
+        self.settings, self.clock = settings, SystemClock()
+        self.desk = Desk(lambda: open_store(settings))
+        self.lookout = Lookout(settings, self.clock.now)
+        gate = Gate(settings.http.allow_networks)
+        sinks = [_sink(one, gate, settings) for one in settings.on_change]
+        self.deliveries = Deliveries(self.desk, sinks, self.clock)
+        self.tell = tell
+        _check_others(settings)
+        self.engine = Engine(
+            self.desk, terms_of(settings), self.clock, self.lookout.look, content=content_of,
+            manners=Manners(rules_of(settings)), tell=self._heard,
+        )  # fmt: skip
+
+    def _heard(self, name: str, facts: Mapping[str, Any]) -> None:
+        if name == "changed":
+            self.deliveries.nudge()
+        self.tell(name, facts)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Keep copies fresh until `stop` is set; what is in flight then ends or is given back."""
+        telling = asyncio.Event()
+        deliveries = asyncio.create_task(self.deliveries.run(telling))
+        others = asyncio.create_task(_others(self, telling))
+        try:
+            await self.engine.run(stop)
+        finally:
+            telling.set()
+            await deliveries
+            await others
+            await self.lookout.close()
+            self.desk.close()
+
+
+def _check_others(settings: Settings) -> None:
+    """Say at once what is wrong with what the settings say of other replicas."""
+    from unstale.adapters.addresses import web_address
+    from unstale.engine.peers import PeerTerms
+
+    own = settings.replicas
+    filled(own.token)
+    for address in (*own.peers, *([own.upstream] if own.upstream else [])):
+        web_address(address)
+    if own.peers:
+        PeerTerms(own.peers, own.rate, own.ask, float(own.share))
+
+
+async def _others(whole: Whole, stop: asyncio.Event) -> None:
+    """Other replicas, as the settings name them: one to follow, peers to ask. Until `stop` is set."""
+    own = whole.settings.replicas
+    if not (own.upstream or own.peers):
+        return
+    from unstale.adapters.replica_peering import ReplicaPeering
+    from unstale.engine.following import Following
+    from unstale.engine.peers import Peers, PeerTerms
+
+    web = whole.lookout.plain_web()
+    headers = {"Authorization": f"Bearer {own.token}"} if own.token else {}
+    secret = {name: filled(value) for name, value in headers.items()}
+    peering = ReplicaPeering(web, name=own.name, limit=whole.settings.http.limit, headers=secret, now=whole.clock.now)
+    parts: list[Coroutine[Any, Any, None]] = []
+    # A desk of its own, as any other process has: the engine notices what is written elsewhere, not what it writes.
+    desk = Desk(lambda: open_store(whole.settings))
+    if own.upstream:
+        following = Following(own.upstream, peering, desk, whole.clock, select=own.select, headers=headers,
+                              tell=whole.tell)  # fmt: skip
+        parts.append(following.run(stop))
+    if own.peers:
+        terms = PeerTerms(own.peers, own.rate, own.ask, float(own.share))
+        peers = Peers(terms, peering, desk, whole.engine.accept, whole.clock, tell=whole.tell)
+        whole.engine.peers = peers.view
+        parts.append(peers.run(stop))
+    try:
+        await asyncio.gather(*parts)
+    finally:
+        await web.close()
+        desk.close()
+
+
+def _sink(one: OnChange, gate: Gate, settings: Settings) -> Sink:
+    if one.log:
+        from unstale.adapters.log_sink import LogSink
+
+        return LogSink(one.log)
+    if one.command:
+        from unstale.adapters.command_sink import CommandSink
+
+        return CommandSink(one.command)
+    from unstale.adapters.webhook import Webhook
+
+    return Webhook(filled(one.webhook), gate, secret=filled(one.secret), agent=agent(settings),
+                   ca_file=settings.http.ca_file)  # fmt: skip
+
+
+async def poll_once(settings: Settings, claims: list[Claim]) -> list[Fetched]:
+    """Look at claimed sources once, without an engine."""
+    clock = SystemClock()
+    lookout = Lookout(settings, clock.now)
+    try:
+        return list(await asyncio.gather(*(lookout.look(claim) for claim in claims)))
+    finally:
+        await lookout.close()
+
+
+def with_budget(settings: Settings, budget: float | None) -> Settings:
+    """The settings with another budget, if one is given."""
+    return settings if budget is None else replace(settings, budget=budget)

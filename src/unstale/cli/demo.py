@@ -1,0 +1,118 @@
+"""`unstale demo`: the main job, for a newcomer: sources that change, an engine that keeps up, the truth beside it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import numpy as np
+
+from unstale import plan
+from unstale.cli.show import console
+from unstale.errors import require
+from unstale.units import DAY, format_duration, format_rate, parse_duration, parse_rate
+
+if TYPE_CHECKING:
+    from unstale.cli.compose import Whole
+    from unstale.core.checks import Floats
+    from unstale.origin.server import Origin
+
+#: the share of the time that is left out of what is measured, while first copies are made; seconds that are recent
+WARM_UP, RECENTLY = 0.25, 10.0
+#: how much sources differ in how often they change, and in how much they are read: most within a factor of 20
+SPREAD = 1.5
+
+
+@click.command()
+@click.option("--sources", default=60, show_default=True, help="How many there are.")
+@click.option("--changes", default="18/min", show_default=True, help="How often one changes, on average.")
+@click.option("--budget", default="4/s", show_default=True, help="What all polls together may cost.")
+@click.option("--for", "lasting", default="1min", show_default=True, metavar="TIME", help="Ctrl-C ends it before.")
+@click.option("--seed", default=1, show_default=True, help="The same seed, the same sources.")
+def demo(sources: int, changes: str, budget: str, lasting: str, seed: int) -> None:
+    """Watch Unstale keep copies of a web site that changes, on this machine.
+
+    A site of sources that change at random, some a hundred times as often as others, is served on this machine. Some
+    are read more than others: that is their weight. An engine that knows nothing else of them polls within the
+    budget, learns who changes how often, and keeps the copies as fresh as it can. The site knows the truth, which is
+    shown beside what the engine believes.
+    """
+    if "numba" not in sys.modules:
+        # A minute is too short to compile what sixty sources do not need.
+        os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
+    from unstale.origin.server import Origin
+    from unstale.origin.site import Site
+
+    require(sources >= 1, "sources", sources, "must be 1 or more", "there is nothing to poll otherwise")
+    rate, spend = parse_rate(changes, "changes") / DAY, parse_rate(budget, "budget") / DAY
+    seconds = DAY * parse_duration(lasting, "for")
+    origin = Origin(Site.of(sources, rate, spread=SPREAD, seed=seed))
+    with tempfile.TemporaryDirectory(prefix="unstale-") as folder, origin.in_thread():
+        whole = _keep(origin, Path(folder), spend, seconds)
+        _tell(origin, whole)
+
+
+def _keep(origin: Origin, folder: Path, budget: float, seconds: float) -> Whole:
+    from unstale.adapters.sqlite_store import SqliteStore
+    from unstale.cli.run import keep_fresh
+    from unstale.cli.settings import Http, Settings
+    from unstale.ports import Listing
+
+    settings = replace(
+        Settings(), store=str(folder / "demo.db"), budget=budget, http=replace(Http(), allow_networks=("127.0.0.0/8",))
+    )
+    store = SqliteStore(settings.store)
+    weights = _weights(origin).tolist()
+    paths = zip(origin.site.paths, weights, strict=True)
+    store.add([Listing(origin.address + path, weight=weight) for path, weight in paths], time.time())
+    store.close()
+    mean = format_duration(1.0 / float(np.mean(origin.site.changing.rate)) / DAY)
+    title = f"{len(origin.site)} sources that change every {mean} on average, {format_rate(DAY * budget)} to poll them"
+    say = console()
+    if not say.is_terminal:
+        say.print(title, highlight=False)
+    return keep_fresh(settings, seconds, title=title, more=lambda: [_true_now(origin)])
+
+
+def _true_now(origin: Origin) -> tuple[str, str, str]:
+    """What the site knows: how fresh the copies were in the last seconds."""
+    now = origin.now()
+    since = max(origin.site.changing.start, now - RECENTLY)
+    return "", f"{100 * _measured(origin, since, now):.1f} %", "in truth, over the last 10 s"
+
+
+def _weights(origin: Origin) -> Floats:
+    """How much each source is read: as different as how often they change, and not for the same sources."""
+    from unstale.origin.changes import spread_rates
+
+    return spread_rates(len(origin.site), 1.0, SPREAD, origin.site.changing.seed + 1)
+
+
+def _measured(origin: Origin, since: float, until: float) -> float:
+    from unstale.origin.measure import measured_freshness
+
+    return measured_freshness(origin.truth(), origin.polls(), since, until, _weights(origin)).fleet_freshness
+
+
+def _tell(origin: Origin, whole: Whole) -> None:
+    """What it came to, after a warm-up, against the same budget spent evenly."""
+    begin, end = origin.site.changing.start, origin.now()
+    since = begin + WARM_UP * (end - begin)
+    truth, weight = _measured(origin, since, end), _weights(origin)
+    rate, budget = origin.site.changing.rate, whole.settings.budget
+    changes = rate * len(rate) / budget
+    even = float(np.average(-np.expm1(-changes) / changes, weights=weight))
+    best = plan(rates=rate * DAY, weights=weight, budget=budget * DAY).fleet_freshness
+    say, counted = console(), origin.log
+    say.print(
+        f"\nAfter the first {WARM_UP:.0%} of the time, the copies were fresh [bold]{truth:.1%}[/] of it.\n"
+        f"Polling all equally often gives {even:.1%} for the same budget, and {best:.1%} is the best for somebody\n"
+        f"who knew how often each source changes. {counted.found:,} of {counted.total:,} polls found something new.\n\n"
+        "Your own list: unstale add --from FILE, then unstale run --budget 1000/day", highlight=False,
+    )  # fmt: skip

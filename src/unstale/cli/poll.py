@@ -1,0 +1,113 @@
+"""`unstale poll`: look at sources now, through the engine if one runs, by ourselves if none does."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+import numpy as np
+
+from unstale.cli.settings import Settings, is_shared, load, settings_options
+from unstale.errors import StoreError
+from unstale.units import DAY, format_duration, parse_duration
+
+if TYPE_CHECKING:
+    from unstale.adapters.sqlite_store import SqliteStore
+    from unstale.ports import Observation
+
+#: seconds between two looks at whether the engine has polled
+LOOK = 0.05
+
+
+@click.command()
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.option("--wait", default="1min", show_default=True, metavar="TIME", help="How long to wait for the engine.")
+@settings_options
+def poll(sources: tuple[str, ...], wait: str, config: str | None, store: str | None) -> None:
+    """Poll sources now.
+
+    A running engine does it as soon as its budget and the host's manners allow; without one it is done here, and
+    recorded like any other poll. Exit code 1 if one failed.
+    """
+    from unstale.cli.choose import find_source, opened
+    from unstale.cli.compose import alone
+
+    settings, patience = load(config, store=store), DAY * parse_duration(wait, "wait")
+    with opened(settings) as held:
+        ids = [find_source(held, text) for text in sources]
+        before = {source: _newest(held, source) for source in ids}
+        if is_shared(settings.store):
+            _by_the_engine(held, ids, before, patience)
+        else:
+            try:
+                with alone(settings):
+                    _by_ourselves(settings, held, ids)
+            except StoreError as error:
+                if "another process" not in str(error):
+                    raise
+                _by_the_engine(held, ids, before, patience)
+        failed = [not _say(held, source, before[source]) for source in ids]
+    if any(failed):
+        raise SystemExit(1)
+
+
+def _by_the_engine(store: SqliteStore, ids: Sequence[int], before: dict[int, int], patience: float) -> None:
+    store.set_due(ids, [time.time()] * len(ids))
+    end = time.monotonic() + patience
+    while time.monotonic() < end and any(_newest(store, source) == before[source] for source in ids):
+        time.sleep(LOOK)
+
+
+def _by_ourselves(settings: Settings, store: SqliteStore, ids: Sequence[int]) -> None:
+    from unstale.cli.compose import content_of, poll_once, rules_of, terms_of
+    from unstale.core.learning.state import WIDTH
+    from unstale.engine.fleet import keeper_of
+    from unstale.engine.judge import changed_when, judge
+    from unstale.engine.manners import Manners
+    from unstale.keeper.outcomes import Answer
+    from unstale.ports import Entry
+
+    terms, now = terms_of(settings), time.time()
+    # The longest overdue are claimed first: nobody is overdue longer than this.
+    store.set_due(ids, [0.0] * len(ids))
+    claims = [c for c in store.claim(now, len(ids), lease=terms.lease, owner="poll") if c.source in set(ids)]
+    looked = asyncio.run(poll_once(settings, claims))
+    keeper, _ = keeper_of(store.standing(ids, WIDTH), terms, now, Manners(rules_of(settings)))
+    keeper.price = max(keeper.price, 1e-300)
+    for claim, fetched in zip(claims, looked, strict=True):
+        answer, body = judge(claim, fetched, content_of(claim))
+        when = changed_when(claim, answer, fetched)
+        row = np.searchsorted(keeper.ids, [claim.source])
+        answered = np.array([answer is not Answer.FAILED])
+        due = keeper.decide(row, answered, np.array([fetched.polled_at]), np.array([answer is Answer.CHANGED]),
+                            np.array([np.nan if when is None else when]))  # fmt: skip
+        belief = keeper.learner.columns.rows[int(row[0])].tobytes()
+        store.record([Entry(claim, answer, fetched.polled_at, float(due[0]), belief, when, fetched.received,
+                            fetched.reason, body)])  # fmt: skip
+
+
+def _newest(store: SqliteStore, source: int) -> int:
+    seen: list[Observation] = store.observations(source, 1)
+    return seen[0].token if seen else 0
+
+
+def _say(store: SqliteStore, source: int, before: int) -> bool:
+    """One line about what came of it; whether the source has answered."""
+    from unstale.keeper.outcomes import Answer
+
+    address = store.listings([source])[0].address
+    seen = store.observations(source, 1)
+    if not seen or seen[0].token == before:
+        click.echo(f"{address}: not polled yet, the engine has no budget for it or its host wants to be left alone")
+        return False
+    newest, copy = seen[0], store.copy(source)
+    if newest.answer is Answer.FAILED:
+        click.echo(f"{address}: failed, {newest.reason}")
+        return False
+    since = "" if np.isnan(newest.elapsed) else f", last looked at {format_duration(newest.elapsed / DAY)} before"
+    held = "" if copy is None else f", version {copy.version}, {len(copy.body.data):,} bytes"
+    click.echo(f"{address}: {newest.answer.value}{since}{held}")
+    return True

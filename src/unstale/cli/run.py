@@ -1,0 +1,212 @@
+"""`unstale run`: keep the copies of a list fresh, for as long as it is let."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from unstale.cli.proxy import origins
+from unstale.cli.serve import address
+from unstale.cli.settings import Settings, load, settings_options
+from unstale.cli.show import console
+from unstale.units import DAY, format_rate, parse_duration, parse_rate
+
+if TYPE_CHECKING:
+    from unstale.cli.compose import Whole
+    from unstale.cli.panel import More
+
+#: seconds between two looks at the engine on a terminal, and two lines elsewhere
+LIVE, CALM = 0.5, 60.0
+
+
+@click.command()
+@click.option("--budget", metavar="RATE", help="What all polls together may cost, like 1000/day; as in the settings.")
+@click.option("--for", "lasting", metavar="TIME", help="End after 10m or 8h; Ctrl-C ends it at any time.")
+@click.option("--events", is_flag=True, help="Print what happens, a JSON object a line, instead of the panel.")
+@click.option("--listen", metavar="HOST:PORT", help="Serve the copies here; as in the settings, or 127.0.0.1:8600.")
+@click.option("--no-serve", is_flag=True, help="Do not serve the copies.")
+@click.option("--proxy", "proxied", multiple=True, metavar="[HOST=]ORIGIN",
+              help="Be a cache in front of this origin too: what is asked for joins the fleet.")  # fmt: skip
+@click.option("--proxy-listen", default="127.0.0.1:8601", show_default=True, metavar="HOST:PORT",
+              help="Where the cache listens.")  # fmt: skip
+@click.option(
+    "--upstream", metavar="ADDRESS", help="Keep copies of another replica's copies too, like http://other:8600."
+)
+@click.option("--select", default="*", show_default=True, metavar="PATTERN", help="Which of its sources, by address.")
+@settings_options
+def run(budget: str | None, lasting: str | None, events: bool, listen: str | None, no_serve: bool,
+        proxied: tuple[str, ...], proxy_listen: str, upstream: str | None, select: str, config: str | None,
+        store: str | None) -> None:  # fmt: skip
+    """Poll what is worth it, keep what came back, until Ctrl-C.
+
+    Everything is in one process and one file. It can be ended at any moment, also by force: nothing that was recorded
+    is lost, and it goes on where it was. Other commands can be used while it runs: add, pause, hint, status, get.
+    Copies are served as `unstale serve` does, in a process beside it.
+
+    \b
+      unstale add --from feeds.opml && unstale run --budget 500/day
+      unstale run --proxy https://example.org --proxy-listen 127.0.0.1:8080
+    """
+    settings = load(config, store=store)
+    if budget is not None:
+        settings = replace(settings, budget=parse_rate(budget, "budget") / DAY)
+    if upstream is not None:
+        settings = replace(settings, replicas=replace(settings.replicas, upstream=upstream, select=select))
+    seconds = None if lasting is None else DAY * parse_duration(lasting, "for")
+    serving = None if no_serve else listen or settings.server.listen
+    if serving is not None:
+        address(serving)
+    address(proxy_listen)
+    origins(proxied)
+    keep_fresh(settings, seconds, events=events, beside=Beside(serving, proxied, proxy_listen))
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What runs beside an engine: where copies are served, None for nowhere; the origins of a proxy, and its place."""
+
+    listen: str | None = None
+    proxied: Sequence[str] = ()
+    proxy_listen: str = ""
+
+    async def run(self, whole: Whole, stop: asyncio.Event, say: Callable[[str], None]) -> None:
+        """Serve until `stop` is set."""
+        tasks = []
+        if self.listen is not None and find_spec("granian") and find_spec("starlette"):
+            from unstale.cli.serve import beside
+
+            tasks.append(beside(whole.settings, self.listen, stop, say))
+        if self.proxied:
+            from unstale.cli.proxy import within
+
+            tasks.append(within(whole, self.proxied, self.proxy_listen, stop, say))
+        await asyncio.gather(*tasks)
+
+
+def keep_fresh(
+    settings: Settings, seconds: float | None = None, *, events: bool = False, title: str = "",
+    more: More | None = None, beside: Beside | None = None
+) -> Whole:  # fmt: skip
+    """Run an engine until its time is over or somebody ends it; `more` gives lines that the panel shows besides."""
+    from unstale.cli.compose import Whole, alone
+
+    tell = _print_event if events else _quiet if console().is_terminal else _plain
+    with alone(settings):
+        whole = Whole(settings, tell)
+        asyncio.run(_run(whole, seconds, events, title, more, beside or Beside()))
+    return whole
+
+
+async def _run(whole: Whole, seconds: float | None, events: bool, title: str, more: More | None,
+               beside: Beside) -> None:  # fmt: skip
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Where signals cannot be handled so, Ctrl-C is an exception as ever.
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, stop.set)
+    if seconds is not None:
+        loop.call_later(seconds, stop.set)
+
+    def say(text: str) -> None:
+        if events:
+            _print_event("serving", {"text": text})
+        elif console().is_terminal:
+            console().print(text, highlight=False, markup=False)
+        else:
+            _say(text)
+
+    watcher = asyncio.create_task(_watch(whole, stop, events, title, more))
+    serving = asyncio.create_task(beside.run(whole, stop, say))
+    try:
+        await whole.run(stop)
+    finally:
+        stop.set()
+        await asyncio.gather(watcher, serving)
+    tally = whole.engine.tally
+    if not events:
+        console().print(
+            f"Stopped after {tally.polls:,} polls, {tally.changed:,} changes, {tally.failed:,} failures; "
+            "everything is recorded.", highlight=False,
+        )  # fmt: skip
+
+
+async def _watch(whole: Whole, stop: asyncio.Event, events: bool, title: str, more: More | None) -> None:
+    """Show how it goes: a live panel on a terminal, a line now and then elsewhere."""
+    if events:
+        return
+    say = console()
+    engine, settings = whole.engine, whole.settings
+    title = title or f"unstale keeps {settings.store} fresh"
+    if not say.is_terminal:
+        await _lines(whole, stop)
+        return
+    from rich.live import Live
+
+    from unstale.cli.panel import Panel
+    from unstale.engine.watch import sight
+
+    names: dict[int, str] = {}
+    panel = Panel(engine, f"{title}; Ctrl-C ends it", names, more)
+    with Live("", console=say, auto_refresh=False) as live:
+        while not stop.is_set():
+            if len(engine.keeper.ids):
+                await _name(whole, names)
+                live.update(panel.draw(sight(engine.keeper, engine.clock.now(), engine.terms.budget)), refresh=True)
+            else:
+                live.update("no sources yet: add some with `unstale add ADDRESS`", refresh=True)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), LIVE)
+
+
+async def _name(whole: Whole, names: dict[int, str]) -> None:
+    """The addresses of the first sources, which the panel may list."""
+    wanted = [int(source) for source in whole.engine.keeper.ids[:20_000] if int(source) not in names]
+    if wanted:
+        for listing in await whole.desk.do(lambda store: store.listings(wanted)):
+            names[listing.id] = listing.address
+
+
+async def _lines(whole: Whole, stop: asyncio.Event) -> None:
+    from unstale.engine.watch import sight
+
+    engine = whole.engine
+    while not stop.is_set():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), CALM)
+        if not stop.is_set() and len(engine.keeper.ids):
+            seen, tally = sight(engine.keeper, engine.clock.now(), engine.terms.budget), engine.tally
+            _say(f"freshness {100 * seen.fresh:.1f} % ({100 * seen.even:.1f} % if all were polled equally often), "
+                 f"{tally.polls:,} polls, {tally.changed:,} changes, {tally.failed:,} failures")  # fmt: skip
+
+
+def _quiet(name: str, facts: Mapping[str, Any]) -> None:
+    """On a terminal the panel tells."""
+
+
+def _plain(name: str, facts: Mapping[str, Any]) -> None:
+    words = {
+        "started": "polling, budget {budget}", "loaded": "{sources} sources", "store_failed": "{reason}",
+        "fault": "source {source}: {error}", "poll_failed": "{reason}",
+    }  # fmt: skip
+    if name in words:
+        shown = dict(facts)
+        if "budget" in shown:
+            shown["budget"] = format_rate(DAY * shown["budget"])
+        _say(words[name].format(**shown))
+
+
+def _say(text: str) -> None:
+    click.echo(f"{time.strftime('%H:%M:%S')} {text}")
+
+
+def _print_event(name: str, facts: Mapping[str, Any]) -> None:
+    click.echo(json.dumps({"at": round(time.time(), 3), "event": name, **facts}))

@@ -1,0 +1,110 @@
+"""What is believed of copies at a moment: how likely each is fresh, how old it is, how often its source changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.special import gammaincinv
+
+from unstale.core.checks import Floats
+from unstale.core.learning.fleet import Rhythm, all_passed
+from unstale.core.learning.learner import HALF_LIVES, Learner
+from unstale.core.learning.mixture import Shared
+from unstale.core.learning.state import WIDTH, unpacked
+
+__all__ = ["WIDTH", "Held", "Outlook", "even_freshness", "outlook"]
+
+#: the interval for the change rate holds so much of what is believed
+LEVEL = 0.9
+_CHUNK = 10_000
+
+
+class Held(Protocol):
+    """Sources in columns, as a store holds them."""
+
+    @property
+    def beliefs(self) -> Floats: ...
+    @property
+    def last(self) -> Floats: ...
+    @property
+    def found(self) -> Floats: ...
+    @property
+    def settings(self) -> Mapping[str, bytes]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Believed at a moment, a row per source. Rates are per second, ages in seconds.
+
+    `low` and `high` hold the change rate with probability 0.9; `fresh` is the probability that the copy equals its
+    source, `age` the expected time since the first change that it lacks. Without a copy: 0 and infinite.
+    """
+
+    change_rate: Floats
+    low: Floats
+    high: Floats
+    fresh: Floats
+    age: Floats
+
+
+def outlook(held: Held, now: float) -> Outlook:
+    """What is believed at `now` of sources as they stand.
+
+    A copy is still fresh with the probability that nothing changed since its source last answered: the mean over
+    the half-lives of (1 + t/exposure)^−shape, t the time since then on the fleet's clock. Its expected age is the
+    integral of one minus that. The rate's interval is that of the one Gamma with the mixture's mean and variance.
+    """
+    shared, rhythm = _state(held)
+    passed, none = all_passed(held.last, held.found, now, rhythm), np.isneginf(held.last)
+    # Some at a time, so that what is computed of them fits the processor's cache.
+    parts = [
+        _outlook(held.beliefs[begin : begin + _CHUNK], passed[begin : begin + _CHUNK], shared)
+        for begin in range(0, max(len(passed), 1), _CHUNK)
+    ]
+    rate, low, high, fresh, age = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Outlook(rate, low, high, np.where(none, 0.0, fresh), np.where(none, np.inf, age))
+
+
+def even_freshness(held: Held, weight: Floats, interval: float) -> float:
+    """The freshness by weight if these sources were all polled at one even interval, as far as rates are known.
+
+    The mean over the interval of the probability to be fresh, 1 − (expected age at its end)/interval, under the same
+    beliefs as the freshness it is compared with: at the mean rates alone it would be too low.
+    """
+    total = float(weight.sum())
+    if total <= 0.0 or interval <= 0.0:
+        return 0.0
+    age = _outlook(held.beliefs, np.full(len(weight), interval), _state(held)[0])[4]
+    return float(weight @ (1.0 - age / interval)) / total
+
+
+def _state(held: Held) -> tuple[Shared, Rhythm]:
+    read = unpacked(held.settings.get("learner", b""))
+    if read is None:
+        blank = Learner(0, 1.0)
+        read = blank.shared, blank.rhythm
+    return read
+
+
+def _outlook(rows: Floats, passed: Floats, shared: Shared) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    shape, exposure, weight = _beliefs(rows, shared)
+    mean = (weight * shape / exposure).sum(axis=1)
+    variance = (weight * shape * (shape + 1.0) / exposure**2).sum(axis=1) - mean**2
+    pooled = mean**2 / np.maximum(variance, 1e-300)
+    low, high = (gammaincinv(pooled, level) * mean / pooled for level in (0.5 - LEVEL / 2, 0.5 + LEVEL / 2))
+    stretch, more = np.log1p(passed[:, None] / exposure), np.where(shape == 1.0, 1e-12, 1.0 - shape)
+    fresh = (weight * np.exp(-shape * stretch)).sum(axis=1)
+    # exposure·∫ e^((1−shape)·l) dl up to log(1 + t/exposure) is the time for which it is fresh
+    age = passed - (weight * exposure * np.expm1(more * stretch) / more).sum(axis=1)
+    return mean, low, high, fresh, np.maximum(age, 0.0)
+
+
+def _beliefs(rows: Floats, shared: Shared) -> tuple[Floats, Floats, Floats]:
+    count = len(HALF_LIVES)
+    shape, exposure = shared.prior[0] + rows[:, :count], shared.prior[1] + rows[:, count : 2 * count]
+    standing = rows[:, 2 * count : 3 * count] + shared.favour
+    weight = np.exp(standing - standing.max(axis=1, keepdims=True))
+    return shape, exposure, weight / weight.sum(axis=1, keepdims=True)

@@ -1,0 +1,72 @@
+"""What a learner knows of the fleet as a whole, as bytes that a store can keep: everything but the sources' own rows.
+
+Rules of this file:
+1. The layout is a fixed row of floats. Bytes of any other length are no state: one starts anew, and learns it again.
+2. `kept` and `restore` are inverse to each other: a restart changes nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unstale.core.checks import Floats
+from unstale.core.learning.bursts import SPANS, Bursts
+from unstale.core.learning.clock import DAYS, HOURS, WEEK, Clock
+from unstale.core.learning.fleet import Rhythm
+from unstale.core.learning.learner import HALF_LIVES, Learner
+from unstale.core.learning.mixture import Shared
+from unstale.core.learning.timing import best_waits, even_waits
+
+#: floats that hold what one source has taught
+WIDTH = 3 * len(HALF_LIVES)
+
+_SIZES = (2, len(HALF_LIVES), len(HALF_LIVES), 1, WEEK, 1, 2 * (HOURS + DAYS), SPANS, 1, 1, 2 * SPANS, 2)
+
+
+def kept(learner: Learner) -> bytes:
+    """The shared state of a learner.
+
+    >>> learner, other = Learner(3, 60.0), Learner(3, 60.0)
+    >>> learner.shared.prior[:] = 2.0, 90.0
+    >>> restore(other, kept(learner))
+    True
+    >>> other.shared.prior.tolist()
+    [2.0, 90.0]
+    """
+    shared, rhythm = learner.shared, learner.rhythm
+    parts: tuple[object, ...] = (
+        shared.prior, shared.half_lives, shared.favour, shared.objective, rhythm.clock.intensity, rhythm.clock.trusted,
+        rhythm.hours, rhythm.bursts.factor, rhythm.bursts.unit, rhythm.bursts.trusted, rhythm.silences, rhythm.credit,
+    )  # fmt: skip
+    return np.concatenate([np.ravel(np.asarray(part, dtype=np.float64)) for part in parts]).tobytes()
+
+
+def restore(learner: Learner, state: bytes) -> bool:
+    """Give a learner the shared state that another one kept; False if it is none, and nothing is changed."""
+    read = unpacked(state)
+    if read is None or read[0].objective != learner.shared.objective:
+        return False
+    learner.shared, learner.rhythm = read
+    if learner.rhythm.clock.trusted and learner.shared.objective == 0:
+        learner.rhythm.waits[:] = best_waits(learner.rhythm.clock.intensity)
+    return True
+
+
+def unpacked(state: bytes) -> tuple[Shared, Rhythm] | None:
+    """The shared state that these bytes hold, without the best waits on the clock; None if they hold none."""
+    if len(state) != 8 * sum(_SIZES):
+        return None
+    flat = np.frombuffer(state).copy()
+    if not np.isfinite(flat).all():
+        return None
+    prior, lives, favour, objective, intensity, by_clock, hours, factor, unit, by_bursts, silences, credit = _cut(flat)
+    clock = Clock(intensity, np.concatenate([[0.0], np.cumsum(intensity)]), bool(by_clock[0]))
+    bursts = Bursts(factor, float(unit[0]), bool(by_bursts[0]))
+    return (
+        Shared(prior, lives, favour, int(objective[0])),
+        Rhythm(clock, even_waits(), hours.reshape(2, -1), bursts, silences.reshape(2, -1), credit),
+    )
+
+
+def _cut(flat: Floats) -> list[Floats]:
+    return list(np.split(flat, np.cumsum(_SIZES)[:-1]))

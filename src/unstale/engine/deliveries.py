@@ -1,0 +1,136 @@
+"""Telling those who asked of every change: at least once, in order, each at its own pace.
+
+An event counts as told when it was taken and that is recorded. A kill in between tells it again, never not at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from unstale.engine.desk import Desk
+from unstale.errors import StoreError, require
+from unstale.ports import Clock, Event
+
+#: most events handed over at once
+BATCH = 64
+#: seconds until a sink that failed is tried again, at first and at most
+AGAIN, AGAIN_AT_MOST = 1.0, 3600.0
+
+
+class Sink(Protocol):
+    """Someone who is told of changes. Promises: `tell` never raises for what the other side does, and ends in time."""
+
+    @property
+    def name(self) -> str:
+        """Who it is, the same after every start; it shows no secret."""
+
+    async def tell(self, events: Sequence[Event]) -> tuple[int, str]:
+        """Tell of these in order; how many were taken, from the first on, and why not the next."""
+
+    async def close(self) -> None:
+        """Give back what is held."""
+
+
+@dataclass(slots=True)
+class Told:
+    """How telling one sink goes: events it took, attempts that failed, how many of them since the last that did not."""
+
+    told: int = 0
+    failed: int = 0
+    in_row: int = 0
+    reason: str = ""
+
+
+class Deliveries:
+    """Tells every sink what the store's outbox holds for it. A new sink begins with what is recorded from here on.
+
+    `nudge` says that something was recorded. A sink that fails is tried again after waits that double, each shortened
+    by up to a half at random, so that many do not come back at once.
+    """
+
+    def __init__(self, desk: Desk, sinks: Sequence[Sink], clock: Clock, rng: np.random.Generator | None = None) -> None:
+        names = [sink.name for sink in sinks]
+        for name in names:
+            require(names.count(name) == 1, "sink", repr(name), "is there twice", "name it once")
+        desk.store.subscribe(names)
+        self.told = {name: Told() for name in names}
+        self._desk, self._sinks, self._clock = desk, tuple(sinks), clock
+        self._rng = rng or np.random.default_rng()
+        self._stopping = asyncio.Event()
+        self._news = {name: asyncio.Event() for name in names}
+
+    def nudge(self) -> None:
+        """There may be something to tell."""
+        for news in self._news.values():
+            news.set()
+
+    async def run(self, stop: asyncio.Event, *, grace: float = 5.0) -> None:
+        """Tell until `stop` is set, then what is left, within the grace; then close the sinks."""
+        tasks = [asyncio.create_task(self._serve(sink)) for sink in self._sinks]
+        try:
+            waiter = asyncio.create_task(stop.wait())
+            # A task ends before only by a fault of ours, which is not to be hidden.
+            await asyncio.wait([waiter, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            waiter.cancel()
+            self._stopping.set()
+            self.nudge()
+            if tasks:
+                await asyncio.wait(tasks, timeout=grace)
+        finally:
+            for task in tasks:
+                task.cancel()
+            endings = await asyncio.gather(*tasks, return_exceptions=True)
+            for sink in self._sinks:
+                await sink.close()
+        for ending in endings:
+            if isinstance(ending, Exception):
+                raise ending
+
+    async def _serve(self, sink: Sink) -> None:
+        news, told = self._news[sink.name], self.told[sink.name]
+        while True:
+            news.clear()
+            try:
+                events = await self._desk.do(lambda store: store.events(sink.name, BATCH))
+                if events and not await self._tell(sink, events):
+                    await self._pause(told)
+            except StoreError as error:
+                events = []
+                self._failed(told, str(error))
+                await self._pause(told)
+            if self._stopping.is_set() and (not events or told.in_row):
+                return
+            if not events and not told.in_row:
+                await news.wait()
+
+    async def _tell(self, sink: Sink, events: Sequence[Event]) -> bool:
+        """Hand events over and record how many were taken; whether all were."""
+        told = self.told[sink.name]
+        taken, reason = await sink.tell(events)
+        if taken:
+            number = events[taken - 1].number
+            await self._desk.do(lambda store: store.told(sink.name, number))
+            told.told += taken
+            told.in_row, told.reason = 0, ""
+        if taken < len(events):
+            self._failed(told, reason)
+        return taken == len(events)
+
+    def _failed(self, told: Told, reason: str) -> None:
+        told.failed += 1
+        told.in_row += 1
+        told.reason = reason
+
+    async def _pause(self, told: Told) -> None:
+        """Wait, the longer the more attempts have failed in a row; stopping ends it."""
+        longest = min(AGAIN * 2.0 ** min(told.in_row - 1, 60), AGAIN_AT_MOST)
+        sleeper = asyncio.ensure_future(self._clock.sleep(longest * float(self._rng.uniform(0.5, 1.0))))
+        stopper = asyncio.ensure_future(self._stopping.wait())
+        await asyncio.wait({sleeper, stopper}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (sleeper, stopper):
+            task.cancel()

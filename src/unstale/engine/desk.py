@@ -1,0 +1,68 @@
+"""The store's desk: one thread that all calls go through, one after the other, and opening it anew after a failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from unstale.errors import StoreError
+
+T = TypeVar("T")
+
+
+class Desk:
+    """Takes a function of the store to the store's thread. `opened` opens the store, at first and after a failure.
+
+    With `threads=False` everything runs where it is called: for virtual time.
+    """
+
+    def __init__(self, opened: Callable[[], Any], *, threads: bool = True) -> None:
+        self._open, self.store = opened, opened()
+        self._thread = ThreadPoolExecutor(1, "store") if threads else None
+        #: whether others may write to the store behind our back
+        self.shared = hasattr(self.store, "moved")
+
+    def moved(self) -> int:
+        """A number that changes when another process has written."""
+        return int(self.store.moved()) if self.shared else 0
+
+    async def do(self, work: Callable[[Any], T]) -> T:
+        """The answer of the store."""
+        if self._thread is None:
+            return work(self.store)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(self.store))
+
+    async def aside(self, work: Callable[..., T], *args: Any) -> T:
+        """Numbers that take a while, without holding up the polls."""
+        return work(*args) if self._thread is None else await asyncio.to_thread(work, *args)
+
+    async def insist(self, work: Callable[[Any], T], stop: asyncio.Event, wait: float = 0.5) -> T | None:
+        """The answer of the store, asked again until it gives one or `stop` is set."""
+        while not stop.is_set():
+            try:
+                return await self.do(work)
+            except StoreError:
+                await asyncio.sleep(wait)
+                await self.reopen()
+        return None
+
+    async def reopen(self) -> None:
+        """Open the store anew; the old one stays if that fails."""
+
+        def anew(store: Any) -> Any:
+            opened = self._open()
+            store.close()
+            return opened
+
+        try:
+            self.store = await self.do(anew)
+        except StoreError:
+            return
+
+    def close(self) -> None:
+        """Give back store and thread."""
+        if self._thread is not None:
+            self._thread.shutdown()
+        self.store.close()

@@ -1,0 +1,126 @@
+"""From a store's columns to a keeper: what an engine may spend, and the fleet it starts or goes on with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from unstale.calendar import Hours, spans
+from unstale.core.checks import number
+from unstale.core.learning.learner import Learner
+from unstale.core.learning.state import restore
+from unstale.engine.manners import WEEK, Manners, opens_in
+from unstale.keeper.fleet import FleetKeeper, Integers
+from unstale.ports import Standing
+
+#: the price is looked at again after this share of a mean interval, but not before so many polls or seconds
+PACE, FEWEST, SOONEST, LATEST = 0.02, 20.0, 1.0, 3600.0
+#: polls that may be made at once after a pause, unless the settings say otherwise, and in seconds of the budget
+BURST, BURST_SECONDS = 20.0, 1.0
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What an engine may spend and how it goes about it. `budget` is cost per second, averaged over the week.
+
+    `hours` are when polls are allowed, empty for always: the budget is spent in them. `polls` may be open at once;
+    a claim comes back after `lease` seconds; on a stop, what is in flight has `grace` seconds to end.
+    """
+
+    budget: float
+    #: 0 leaves it to `burst_for`
+    burst: float = 0.0
+    objective: str = "freshness"
+    hours: tuple[Hours, ...] = ()
+    polls: int = 512
+    lease: float = 600.0
+    grace: float = 10.0
+    owner: str = "engine"
+    #: names of the hosts that group sources, as the store numbers them
+    hosts: tuple[str, ...] = field(default=(), compare=False)
+    #: the budget that the settings say, which the store's own may overrule
+    settled: float = math.nan
+
+    def __post_init__(self) -> None:
+        number("budget", self.budget, above=0)
+        number("burst", self.burst, least=0)
+        if math.isnan(self.settled):
+            object.__setattr__(self, "settled", self.budget)
+
+    @property
+    def rate(self) -> float:
+        """Cost per second while polls are allowed: a budget confined to some hours is spent in them."""
+        return self.budget / self._share
+
+    def burst_for(self, keeper: FleetKeeper) -> float:
+        """What may be spent at once after a pause: as the settings say, but the dearest poll at least."""
+        cost = keeper.learner.columns.cost
+        if self.burst:
+            return max(self.burst, float(cost.max(initial=0.0)))
+        usual = float(cost.mean()) if len(cost) else 1.0
+        return max(BURST * usual, 2.0 * float(cost.max(initial=0.0)), BURST_SECONDS * self.rate)
+
+    def opens_in(self, now: float) -> float:
+        """Seconds until polls are allowed, 0 if they are."""
+        return opens_in(self.hours, now)
+
+    def amended(self, settings: Mapping[str, bytes]) -> Terms:
+        """These terms with the budget that an operator has set in the store, if any."""
+        told = settings.get("budget", b"")
+        try:
+            budget = float(told) if told else self.settled
+        except ValueError:
+            budget = self.settled
+        if budget == self.budget or not (math.isfinite(budget) and budget > 0.0):
+            return self
+        return replace(self, budget=budget)
+
+    @cached_property
+    def _share(self) -> float:
+        """The share of a week in which polls are allowed; a week without any cannot be."""
+        return spans(self.hours, 0.0, WEEK).total / WEEK if self.hours else 1.0
+
+
+def keeper_of(standing: Standing, terms: Terms, now: float, manners: Manners) -> tuple[FleetKeeper, Integers]:
+    """The keeper of a fleet as it stands in a store, and the rows whose due times make no sense at this time.
+
+    They lie farther ahead than any wait: a clock has jumped since. They are due within their longest wait.
+    """
+    awake = ~standing.paused
+    cost = float(standing.cost[awake].sum())
+    scale = cost / terms.budget if cost > 0.0 else 1.0
+    learner = Learner(
+        len(standing.source), scale, weight=standing.weight, cost=standing.cost, shortest=standing.shortest,
+        longest=np.minimum(standing.longest, 1e300), objective=terms.objective,
+    )  # fmt: skip
+    learner.columns = learner.columns._replace(rows=standing.beliefs)
+    columns = learner.columns
+    # A shortest interval that somebody asked for is kept, however seldom it makes us look.
+    columns.longest[:] = np.maximum(columns.longest, columns.shortest)
+    lives = learner.shared.half_lives.copy()
+    if restore(learner, standing.settings.get("learner", b"")):
+        learner.shared.half_lives[:] = lives
+    cap = np.array([manners.cap(host) if host else math.inf for host in standing.hosts])
+    keeper = FleetKeeper(
+        learner, standing.source, due=standing.due, answered=np.minimum(standing.last, now),
+        found=np.minimum(standing.found, now), failures=standing.failures, paused=standing.paused,
+        host=standing.host, cap=cap,
+    )  # fmt: skip
+    keeper.due[standing.paused] = np.inf
+    if standing.price is not None and standing.price.price > 0.0:
+        keeper.price = standing.price.price
+    late = np.flatnonzero(~keeper.awake() & awake & (keeper.due > now + columns.longest) & np.isfinite(keeper.due))
+    turn = (standing.source[late] * 0.6180339887498949) % 1.0
+    keeper.due[late] = now + turn * columns.longest[late]
+    return keeper, late
+
+
+def next_look(keeper: FleetKeeper, rate: float) -> float:
+    """Seconds after which the price is looked at again."""
+    cost = keeper.learner.columns.cost
+    usual = float(cost.mean()) if len(cost) else 1.0
+    return min(max(PACE * keeper.learner.scale, FEWEST * usual / rate, SOONEST), LATEST)

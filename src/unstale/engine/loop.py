@@ -1,0 +1,519 @@
+"""The engine: claim what is due, poll it, record what came of it, for as long as it is let.
+
+Rules of this file:
+1. Only what the bucket holds is claimed; who is claimed is polled or given back.
+2. Outcomes are recorded in batches by one task. While a batch is on its way to the disk the next one gathers.
+3. A store that fails stops claims, never outcomes: they are kept and recorded once it is back.
+4. The keeper is touched under its lock: planning a large fleet takes a while, in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from unstale.addresses import host_of
+from unstale.core.learning.state import WIDTH, kept
+from unstale.engine.budget import Bucket
+from unstale.engine.desk import Desk
+from unstale.engine.fleet import LATEST, Terms, keeper_of, next_look
+from unstale.engine.judge import Content, changed_when, judge
+from unstale.engine.manners import Manners
+from unstale.engine.peers import seize
+from unstale.engine.watch import sight
+from unstale.errors import StoreError
+from unstale.keeper.fleet import FleetKeeper, Integers
+from unstale.keeper.outcomes import Answer
+from unstale.ports import LEARNER, Body, Claim, Clock, Entry, Fetched, Price
+
+#: seconds between two claims at least, and between two looks at a store that others may have moved
+BEAT, LOOK = 0.02, 0.05
+#: most sources claimed at once, and outcomes recorded at once
+BATCH = 500
+#: a poll whose host is free within so many seconds is held, others are given back until then
+HOLD = 2.0
+#: polls that may wait at one busy host
+LINE = 64
+#: bodies beyond so many bytes are compared in a thread
+LARGE = 1 << 18
+#: seconds after which a price is kept, with how things stand
+PULSE = 60.0
+#: answers by which a host says that we ask too much
+REFUSALS = frozenset({429, 503})
+#: seconds until a store that failed is tried again, at first and at most
+AGAIN, AGAIN_AT_MOST = 0.5, 30.0
+
+
+@dataclass(slots=True)
+class Tally:
+    """What an engine did since it started."""
+
+    polls: int = 0
+    first: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    failed: int = 0
+    dropped: int = 0
+    received: int = 0
+    spent: float = 0.0
+    #: the last failures, newest first
+    troubles: deque[tuple[float, str, str]] = field(default_factory=lambda: deque(maxlen=20))
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    claim: Claim
+    answer: Answer
+    fetched: Fetched
+    body: Body | None
+
+
+class Engine:
+    """Keeps the copies of one store fresh within a budget.
+
+    `look` polls a claimed source and never raises for what the source does; `content` says what counts in its body.
+    `moved` changes when another process has written to the store; `tell(name, facts)` hears of events.
+    """
+
+    def __init__(
+        self, desk: Desk, terms: Terms, clock: Clock, look: Callable[[Claim], Awaitable[Fetched]], *,
+        content: Callable[[Claim], Content | None] = lambda claim: None, manners: Manners | None = None,
+        tell: Callable[[str, Mapping[str, Any]], None] = lambda name, facts: None,
+    ) -> None:  # fmt: skip
+        self.terms, self.tally, self.keeper = terms, Tally(), _no_keeper()
+        #: how things stand with other replicas, in plain JSON
+        self.peers: Callable[[], list[dict[str, Any]]] = list
+        self.manners = manners or Manners()
+        self._desk, self.clock, self._look, self._content, self._tell = desk, clock, look, content, tell
+        now = clock.now()
+        self.bucket = Bucket(terms.rate, terms.burst_for(self.keeper), now)
+        self._lock = asyncio.Lock()
+        self._polls: dict[asyncio.Task[None], Claim] = {}
+        self._lines: dict[str, deque[tuple[float, Claim]]] = {}
+        self._timers: set[asyncio.Task[None]] = set()
+        self._done: list[_Outcome] = []
+        self._ready, self._woken = asyncio.Event(), asyncio.Event()
+        self._seen, self._edited = -1, -1
+        #: whether others have written since the last claim: a hint may have made sources due that we expect later
+        self._stirred = False
+        self._plan_at = self._review_at = self._claim_at = -math.inf
+        self._published = Price(-math.inf, 0.0, 0.0)
+        self._told: tuple[float, ...] = (0, 0, 0, 0.0)
+        self._reload = True
+        self._took = 0.0
+        #: whether the keeper has learned from outcomes that the store may not have
+        self._unlearned = False
+        self.started_at = now
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Poll until `stop` is set; then finish what is in flight, or give it back."""
+        await self._desk.insist(lambda store: store.give_back(self.terms.owner), stop)
+        recorder = asyncio.create_task(self._record_forever())
+        waker = asyncio.create_task(self._wake_on(stop))
+        self._tell("started", {"budget": self.terms.budget, "owner": self.terms.owner})
+        wait = AGAIN
+        try:
+            while not (stop.is_set() or recorder.done()):
+                try:
+                    pause = await self._step()
+                    wait = AGAIN
+                except StoreError as error:
+                    self._tell("store_failed", {"reason": str(error)})
+                    await self._desk.reopen()
+                    pause, wait = wait, min(2.0 * wait, AGAIN_AT_MOST)
+                if pause > 0.0 and not stop.is_set():
+                    await self._rest(pause)
+        finally:
+            await self._finish(recorder)
+            waker.cancel()
+            self._tell("stopped", {"polls": self.tally.polls})
+        if not recorder.cancelled():
+            # It ends by itself only by a fault of ours, which is not to be hidden.
+            recorder.result()
+
+    async def _step(self) -> float:
+        """One turn: look around, plan if it is time, claim and begin what is due. Seconds until the next turn."""
+        now = self.clock.now()
+        told = self._desk.moved()
+        if told != self._seen:
+            self._seen, self._stirred = told, True
+            await self._notice()
+        if self._reload:
+            await self._load()
+        if now >= self._plan_at:
+            await self._plan(now)
+        if (shut := self.terms.opens_in(now)) > 0.0:
+            return min(shut, LOOK if self._desk.shared else shut, self._until_plan(now))
+        dearest = float(self.keeper.learner.columns.cost.max(initial=1e-9))
+        free = self.terms.polls - len(self._polls) - sum(map(len, self._lines.values())) - len(self._done)
+        room = min(BATCH, free, int(self.bucket.level(now) / dearest + 1e-9))
+        if room < 1:
+            pause = self.bucket.wait(dearest, now) if free > 0 else LOOK
+            return min(max(pause, BEAT), self._idle(now))
+        due = float(self.keeper.due.min(initial=math.inf))
+        if due > now and not self._stirred:
+            return min(due - now, self._idle(now))
+        claims = await self._desk.do(
+            lambda store: store.claim(now, room, lease=self.terms.lease, owner=self.terms.owner)
+        )
+        # Who took all there was room for may have left some behind.
+        self._stirred = len(claims) == room
+        await self._begin(claims, now)
+        if len(claims) == BATCH:
+            return 0.0
+        if claims:
+            return BEAT
+        return min(due - now, self._idle(now)) if due > now else self._idle(now)
+
+    def _idle(self, now: float) -> float:
+        return max(min(LOOK if self._desk.shared else math.inf, self._until_plan(now)), 1e-3)
+
+    def _until_plan(self, now: float) -> float:
+        return max(self._plan_at - now, 1e-3)
+
+    async def _rest(self, pause: float) -> None:
+        """Sleep, unless an outcome makes room before."""
+        self._woken.clear()
+        if not self._polls:
+            await self.clock.sleep(pause)
+            return
+        sleeper = asyncio.ensure_future(self.clock.sleep(pause))
+        waiter = asyncio.ensure_future(self._woken.wait())
+        _, rest = await asyncio.wait({sleeper, waiter}, return_when=asyncio.FIRST_COMPLETED)
+        for task in rest:
+            task.cancel()
+
+    async def _wake_on(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._woken.set()
+
+    async def _notice(self) -> None:
+        """Another process has written: were sources edited?"""
+        edited = await self._desk.do(lambda store: store.counters().get("edited", 0))
+        if edited != self._edited:
+            self._edited, self._reload = edited, True
+
+    async def _load(self) -> None:
+        # Read within the lock: what is recorded between reading and taking over would be forgotten.
+        async with self._lock:
+            standing = await self._desk.do(lambda store: store.fleet(WIDTH))
+            # Not before: an answer that was recorded meanwhile would look as if it came from the future.
+            now = self.clock.now()
+            taken = [claim.source for claim in self._held()]
+            self.terms = replace(self.terms.amended(standing.settings), hosts=standing.hosts)
+            self.keeper, late = await self._desk.aside(keeper_of, standing, self.terms, now, self.manners)
+            rows = self._rows(taken)
+            self.keeper.take(rows)
+            self.bucket.set(self.terms.rate, self.terms.burst_for(self.keeper))
+            state = {LEARNER: kept(self.keeper.learner)}
+            await self._desk.do(lambda store: store.record([], settings=state))
+            if len(late):
+                ids, due = self.keeper.ids[late], self.keeper.due[late]
+                await self._desk.do(lambda store: store.set_due(ids.tolist(), due.tolist()))
+        self._reload, self._unlearned, self._plan_at = False, False, now
+        self._tell("loaded", {"sources": len(self.keeper.ids)})
+
+    async def _plan(self, now: float) -> None:
+        """Publish the price at which what falls due until the next look spends the budget."""
+        settings = (await self._desk.do(lambda store: store.standing([], WIDTH))).settings
+        self.terms = self.terms.amended(settings)
+        rate = self.terms.rate
+        self.bucket.set(rate, self.terms.burst_for(self.keeper))
+        begun = self.clock.now()
+        until = now + next_look(self.keeper, rate)
+        kept_settings: dict[str, bytes] = {}
+        async with self._lock:
+            keeper = self.keeper
+            for host in range(len(keeper.cap)):
+                keeper.cap[host] = self._cap(host)
+            if now >= self._review_at:
+                # Nobody is like nobody: an empty fleet has nothing to look at.
+                if math.isfinite(self._review_at) and len(keeper.ids):
+                    await self._desk.aside(keeper.learner.review)
+                    kept_settings[LEARNER] = kept(keeper.learner)
+                self._review_at = now + max(0.5 * keeper.learner.scale, until - now)
+            allowed = rate * (until - now) + self.bucket.level(now) - 0.5 * self.bucket.burst
+            price = await self._desk.aside(keeper.plan, max(allowed, 0.0), now, until)
+            rows, due = await self._desk.aside(keeper.moves, now, now + 2.0 * (until - now))
+            ids, was = keeper.ids[rows], keeper.due[rows]
+            if len(rows):
+                await self._desk.do(lambda store: store.set_due(ids.tolist(), due.tolist(), was=was.tolist()))
+                keeper.moved(rows, due)
+            # Within the lock: what is recorded next was learned under the state that is published here.
+            await self._publish(now, price, kept_settings)
+        # Planning may take one part in twenty of the time, but a clock that was set meanwhile must not end it for ever.
+        # The shorter of the last two counts: the first one may have had to compile.
+        took, self._took = self._took, self.clock.now() - begun
+        self._plan_at = max(until, now + min(20.0 * min(took, self._took), LATEST))
+
+    async def _publish(self, now: float, price: float, settings: dict[str, bytes]) -> None:
+        news = None
+        if now - self._published.at >= PULSE or (len(self.keeper.ids) and not self._published.price > 0.0):
+            seen = await self._desk.aside(sight, self.keeper, now, self.terms.budget)
+            tally, told = self.tally, self._told
+            done = (tally.polls, tally.changed, tally.failed, self.bucket.spent)
+            polls, changed, failed, spent = (new - old for new, old in zip(done, told, strict=True))
+            news = Price(
+                now, price, self.terms.budget, seen.fresh, seen.even, int(polls), int(changed), int(failed), spent
+            )
+            self._published, self._told = news, done
+        settings["engine"] = json.dumps(self.view(now)).encode()
+        await self._desk.do(lambda store: store.record([], settings=settings, price=news))
+
+    @property
+    def in_flight(self) -> int:
+        """Polls that are under way."""
+        return len(self._polls)
+
+    def view(self, now: float) -> dict[str, Any]:
+        """How the engine stands, in plain JSON."""
+        tally = self.tally
+        return {
+            "at": now, "started_at": self.started_at, "owner": self.terms.owner, "sources": len(self.keeper.ids),
+            "budget": self.terms.budget, "price": self.keeper.price, "polls": tally.polls, "changed": tally.changed,
+            "unchanged": tally.unchanged, "failed": tally.failed, "spent": self.bucket.spent,
+            "fresh": self._published.fresh, "even": self._published.even, "peers": self.peers(),
+            "in_flight": self.in_flight, "next_plan": self._plan_at if math.isfinite(self._plan_at) else None,
+        }  # fmt: skip
+
+    async def _begin(self, claims: Sequence[Claim], now: float) -> None:
+        rows = self._rows([claim.source for claim in claims])
+        self.keeper.take(rows)
+        later: list[tuple[Claim, float]] = []
+        costs = self.keeper.learner.columns.cost
+        by_source = dict(zip(self.keeper.ids[rows].tolist(), rows.tolist(), strict=True))
+        for claim in claims:
+            row = by_source.get(claim.source)
+            if row is None:
+                # Added since the fleet was read: once it is known, it is polled.
+                self._reload = True
+                later.append((claim, now))
+                continue
+            self.bucket.spend(float(costs[row]))
+            host = self._host(row, claim)
+            at = self.manners.slot(host, now, within=HOLD)
+            line = self._lines.get(host)
+            if at > now + HOLD or (line is not None and len(line) >= LINE):
+                later.append((claim, max(at, now + HOLD)))
+                self.bucket.spend(-float(costs[row]))
+            elif at <= now and self.manners.begin(host):
+                self._start(claim, host)
+            else:
+                self._lines.setdefault(host, deque()).append((at, claim))
+                if at > now:
+                    timer = asyncio.create_task(self._advance_in(host, at - now))
+                    self._timers.add(timer)
+                    timer.add_done_callback(self._timers.discard)
+        if later:
+            await self._postpone(later)
+
+    def _start(self, claim: Claim, host: str) -> None:
+        task = asyncio.create_task(self._poll(claim, host))
+        self._polls[task] = claim
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._polls[task]
+        self._woken.set()
+
+    def _advance(self, host: str) -> None:
+        """Begin the next poll that waits at a host, if it may."""
+        line = self._lines.get(host)
+        if line and line[0][0] <= self.clock.now() and self.manners.begin(host):
+            self._start(line.popleft()[1], host)
+            if not line:
+                del self._lines[host]
+
+    async def _advance_in(self, host: str, seconds: float) -> None:
+        await self.clock.sleep(seconds)
+        self._advance(host)
+
+    async def _poll(self, claim: Claim, host: str) -> None:
+        begun = self.clock.now()
+        try:
+            fetched = await self._look(claim)
+            content = self._content(claim)
+            if fetched.body is not None and (content is not None or len(fetched.body) > LARGE):
+                answer, body = await asyncio.to_thread(judge, claim, fetched, content)
+            else:
+                answer, body = judge(claim, fetched, content)
+        except Exception as error:  # A fault of ours must not end the engine, nor look like an answer.
+            answer, body = Answer.FAILED, None
+            fetched = Fetched(answer, begun, reason=f"{type(error).__name__} while polling: report it")
+            self._tell("fault", {"source": claim.source, "error": repr(error)})
+        finally:
+            self.manners.end(host)
+        self.manners.heard(host, self.clock.now(), refused=fetched.status in REFUSALS,
+                           retry_after=fetched.retry_after, spacing=fetched.spacing)  # fmt: skip
+        self._done.append(_Outcome(claim, answer, fetched, body))
+        self._ready.set()
+        self._advance(host)
+
+    async def accept(self, news: Sequence[tuple[int, Fetched]]) -> int:
+        """Take what a peer brought of sources as if it had been polled; of how many. Older than ours counts nothing."""
+        by_source = dict(news)
+        terms, now = self.terms, self.clock.now()
+        claims = await self._desk.do(
+            lambda store: seize(store, list(by_source), now, lease=terms.lease, owner=terms.owner)
+        )
+        taken, later = 0, []
+        known = set(self.keeper.ids[self._rows(list(by_source))].tolist())
+        for claim, due in claims:
+            fetched = by_source[claim.source]
+            if fetched.polled_at <= claim.last or claim.source not in known:
+                later.append((claim, due))
+                continue
+            self.keeper.take(self._rows([claim.source]))
+            answer, body = judge(claim, fetched, self._content(claim))
+            self._done.append(_Outcome(claim, answer, fetched, body))
+            taken += 1
+        if later:
+            await self._postpone(later)
+        self._ready.set()
+        return taken
+
+    async def _postpone(self, later: Sequence[tuple[Claim, float]]) -> None:
+        """Give claims back, to be due at other times."""
+        claims, due = [claim for claim, _ in later], [at for _, at in later]
+
+        def give_back(store: Any) -> None:
+            store.set_due([claim.source for claim in claims], due)
+            store.give_back(self.terms.owner, claims)
+
+        await self._desk.do(give_back)
+        known = dict(zip((claim.source for claim in claims), due, strict=True))
+        rows = self._rows(list(known))
+        self.keeper.put_back(rows, np.array([known[int(source)] for source in self.keeper.ids[rows]]))
+
+    async def _record_forever(self) -> None:
+        wait = AGAIN
+        while True:
+            await self._ready.wait()
+            batch = self._done[:BATCH]
+            if not batch:
+                self._ready.clear()
+                continue
+            try:
+                if self._unlearned:
+                    await self._load()
+                async with self._lock:
+                    self._unlearned = True
+                    await self._record(batch)
+                    self._unlearned = False
+                wait = AGAIN
+            except StoreError as error:
+                self._tell("store_failed", {"reason": str(error)})
+                # What is in memory has learned what the store has not: before it learns it again, it is read anew.
+                await asyncio.sleep(wait)
+                await self._desk.reopen()
+                wait = min(2.0 * wait, AGAIN_AT_MOST)
+
+    async def _record(self, batch: Sequence[_Outcome]) -> None:
+        rows = self._rows([outcome.claim.source for outcome in batch])
+        by_source = dict(zip(self.keeper.ids[rows].tolist(), rows.tolist(), strict=True))
+        mine = [outcome for outcome in batch if outcome.claim.source in by_source]
+        which = np.array([by_source[outcome.claim.source] for outcome in mine], dtype=np.int64)
+        said = [changed_when(o.claim, o.answer, o.fetched) for o in mine]
+        due = self.keeper.decide(
+            which,
+            np.array([o.answer is not Answer.FAILED for o in mine], dtype=np.bool_),
+            np.array([o.fetched.polled_at for o in mine]),
+            np.array([o.answer is Answer.CHANGED for o in mine], dtype=np.bool_),
+            np.array([math.nan if at is None else at for at in said]),
+            np.array([max(o.fetched.polled_at + (o.fetched.retry_after or 0.0), o.fetched.not_before) for o in mine]),
+        )
+        beliefs = self.keeper.learner.columns.rows
+        entries = [
+            Entry(o.claim, o.answer, o.fetched.polled_at, float(at), beliefs[row].tobytes(), when, o.fetched.received,
+                  o.fetched.reason, o.body)
+            for o, row, at, when in zip(mine, which.tolist(), due.tolist(), said, strict=True)
+        ]  # fmt: skip
+        held = await self._desk.do(lambda store: store.record(entries))
+        del self._done[: len(batch)]
+        self._count(mine, held, len(batch) - len(mine))
+
+    def _count(self, outcomes: Sequence[_Outcome], held: Sequence[bool], gone: int) -> None:
+        tally = self.tally
+        for outcome, mine in zip(outcomes, held, strict=True):
+            if not mine:
+                gone += 1
+                # The lease ran out: the store has not learned what we have.
+                self._reload = True
+                continue
+            tally.polls += 1
+            tally.received += outcome.fetched.received
+            if outcome.answer is Answer.CHANGED:
+                # The first copy of a source is new to us, and no change.
+                tally.changed += outcome.claim.version > 0
+                tally.first += outcome.claim.version == 0
+                self._tell("changed", {"source": outcome.claim.source, "address": outcome.claim.address})
+            elif outcome.answer is Answer.UNCHANGED:
+                tally.unchanged += 1
+            else:
+                tally.failed += 1
+                tally.troubles.appendleft((outcome.fetched.polled_at, outcome.claim.address, outcome.fetched.reason))
+                facts = {"source": outcome.claim.source, "address": outcome.claim.address,
+                         "reason": outcome.fetched.reason}  # fmt: skip
+                self._tell("poll_failed", facts)
+        tally.dropped += gone
+        tally.spent = self.bucket.spent
+
+    async def _finish(self, recorder: asyncio.Task[None]) -> None:
+        """Let what is in flight end, within the grace; give the rest back."""
+        waiting = [claim for line in self._lines.values() for _, claim in line]
+        self._lines.clear()
+        if self._polls:
+            await asyncio.wait(list(self._polls), timeout=self.terms.grace)
+        for task, claim in list(self._polls.items()):
+            task.cancel()
+            waiting.append(claim)
+        for _ in range(3):
+            if self._done and not recorder.done():
+                await asyncio.wait([asyncio.create_task(self._drained())], timeout=self.terms.grace)
+        for task in (recorder, *self._timers):
+            task.cancel()
+        await asyncio.gather(recorder, *self._timers, *self._polls, return_exceptions=True)
+        try:
+            if waiting:
+                await self._desk.do(lambda store: store.give_back(self.terms.owner, waiting))
+            if len(self.keeper.ids):
+                await self._publish(self.clock.now(), self.keeper.price, {LEARNER: kept(self.keeper.learner)})
+        except StoreError as error:
+            self._tell("store_failed", {"reason": str(error)})
+
+    async def _drained(self) -> None:
+        while self._done:
+            await asyncio.sleep(0.005)
+
+    def _held(self) -> list[Claim]:
+        lines = [claim for line in self._lines.values() for _, claim in line]
+        return [*self._polls.values(), *lines, *(outcome.claim for outcome in self._done)]
+
+    def _rows(self, sources: Sequence[int]) -> Integers:
+        """The rows of those of these sources that the keeper knows, rising."""
+        wanted = np.unique(np.array(sources, dtype=np.int64))
+        at = np.searchsorted(self.keeper.ids, wanted)
+        inside = at < len(self.keeper.ids)
+        rows = at[inside]
+        mine: Integers = rows[self.keeper.ids[rows] == wanted[inside]]
+        return mine
+
+    def _host(self, row: int, claim: Claim) -> str:
+        return self.terms.hosts[int(self.keeper.host[row])] or host_of(claim.address)
+
+    def _cap(self, host: int) -> float:
+        name = self.terms.hosts[host]
+        return self.manners.cap(name) if name else math.inf
+
+
+def _no_keeper() -> FleetKeeper:
+    from unstale.core.learning.learner import Learner
+
+    return FleetKeeper(Learner(0, 1.0), np.empty(0, np.int64), due=np.empty(0))

@@ -1,0 +1,162 @@
+"""Manners towards hosts: how close polls may follow each other, how many at a time, and when a host wants none.
+
+Rules of this file:
+1. A host's slots are given out in order, each at least one spacing after the last: a slot that was promised is kept.
+2. What a host asks for (crawl-delay, Retry-After) can only make us slower than the settings say, never faster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from unstale.calendar import Hours, spans
+
+WEEK = 7 * 86_400.0
+
+#: seconds for which a host that answers 429 or 503 without a date is left alone, doubled each time up to the last
+FIRST_PAUSE, LAST_PAUSE = 30.0, 3600.0
+#: seconds between those who come back to a host that was blocked
+BREATH = 0.1
+#: hosts that are remembered while nothing goes on at them
+REMEMBERED = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the settings grant a host: seconds between the starts of polls, polls at a time, and hours, if not all."""
+
+    spacing: float = 1.0
+    concurrency: int = 2
+    hours: tuple[Hours, ...] = ()
+
+
+#: our own network is not the public's: nothing is spaced there unless the settings say so
+HOME = Rules(0.0, 1_000_000)
+
+
+@dataclass(slots=True)
+class Host:
+    """How things stand at one host."""
+
+    rules: Rules
+    slot: float = -math.inf
+    active: int = 0
+    #: spacing it asked for itself, and the time until which it wants no polls
+    asked: float = 0.0
+    blocked: float = -math.inf
+    refusals: int = 0
+    #: the last time that somebody was sent away to come back at
+    pile: float = -math.inf
+
+    @property
+    def spacing(self) -> float:
+        """Seconds between the starts of two polls."""
+        return max(self.rules.spacing, self.asked)
+
+
+class Manners:
+    """Keeps the manners of all hosts; `rules` gives the settings' word for a host.
+
+    >>> manners = Manners(lambda host: Rules(spacing=2.0, concurrency=1))
+    >>> [manners.slot("a", 10.0), manners.slot("a", 10.0), manners.slot("b", 10.0)]
+    [10.0, 12.0, 10.0]
+    """
+
+    def __init__(self, rules: Callable[[str], Rules] | None = None) -> None:
+        self._rules = rules or usual_rules
+        self._hosts: dict[str, Host] = {}
+
+    def host(self, name: str) -> Host:
+        """The state of a host."""
+        known = self._hosts.get(name)
+        if known is None:
+            if len(self._hosts) >= REMEMBERED:
+                self._forget()
+            known = self._hosts[name] = Host(self._rules(name))
+        return known
+
+    def slot(self, name: str, now: float, within: float = math.inf) -> float:
+        """The time at which the next poll of this host may begin.
+
+        If that is within so many seconds it is taken. If not, the answer is when to ask again: everybody another
+        time, one after the other, so that not all come back at once.
+        """
+        host = self.host(name)
+        at = max(now, host.blocked, host.slot)
+        at += opens_in(host.rules.hours, at)
+        if at <= now + within:
+            host.slot = at + host.spacing
+            return at
+        host.pile = max(host.pile, at)
+        again = host.pile
+        host.pile += max(host.spacing, BREATH)
+        return again
+
+    def begin(self, name: str) -> bool:
+        """Whether a poll may begin now as far as the number at a time goes; if so it counts as begun."""
+        host = self.host(name)
+        if host.active >= host.rules.concurrency:
+            return False
+        host.active += 1
+        return True
+
+    def end(self, name: str) -> None:
+        """A poll has ended."""
+        self.host(name).active -= 1
+
+    def heard(self, name: str, now: float, *, refused: bool, retry_after: float | None, spacing: float) -> None:
+        """What an answer says about how the host wants to be treated; `refused` if we asked too much."""
+        host = self.host(name)
+        host.asked = max(host.asked, spacing)
+        pause = retry_after
+        if refused and pause is None:
+            pause = min(FIRST_PAUSE * 2.0**host.refusals, LAST_PAUSE)
+        if pause is not None:
+            host.blocked = max(host.blocked, now + pause)
+        host.refusals = host.refusals + 1 if refused else 0
+
+    def cap(self, name: str) -> float:
+        """The most polls per second that a host's spacing allows."""
+        spacing = self.host(name).spacing
+        return 1.0 / spacing if spacing > 0.0 else math.inf
+
+    def busy(self) -> list[tuple[str, Host]]:
+        """The hosts that something is known of."""
+        return list(self._hosts.items())
+
+    def _forget(self) -> None:
+        for name in [name for name, host in self._hosts.items() if not host.active and host.asked == 0.0][:1000]:
+            del self._hosts[name]
+
+
+def opens_in(hours: tuple[Hours, ...], now: float) -> float:
+    """Seconds until polls are allowed, 0 if they are; no hours are all hours.
+
+    >>> from unstale.calendar import parse_hours
+    >>> opens_in(parse_hours("22:00-06:00"), 43200.0) / 3600.0
+    10.0
+    """
+    if not hours:
+        return 0.0
+    ahead = spans(hours, now - 1.0, now + WEEK)
+    if bool(ahead.is_open(now)):
+        return 0.0
+    later = ahead.start[ahead.start > now]
+    return float(later[0] - now) if len(later) else WEEK
+
+
+def usual_rules(host: str) -> Rules:
+    """A poll a second and two at a time for a host of the public net; no bounds at home.
+
+    >>> usual_rules("example.org").spacing, usual_rules("127.0.0.1").spacing, usual_rules("").spacing
+    (1.0, 0.0, 0.0)
+    """
+    if not host or host == "localhost" or host.endswith(".localhost"):
+        return HOME
+    try:
+        return HOME if ip_address(host).is_private else Rules()
+    except ValueError:
+        return Rules()

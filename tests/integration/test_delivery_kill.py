@@ -1,0 +1,121 @@
+"""kill -9 at any instant: every recorded change is told to everyone at least once, in order."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+
+from support import delivery_victim
+from unstale.adapters.sqlite_store import SqliteStore
+from unstale.ports import Listing
+
+ROUNDS = 30
+
+
+@contextmanager
+def receiving() -> Iterator[tuple[str, list[int]]]:
+    """A receiver of webhooks that refuses one in ten: where it listens, and the events it took."""
+    taken: list[int] = []
+    rng = np.random.default_rng(3)
+
+    class Hook(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            refuse = rng.random() < 0.1
+            if not refuse:
+                taken.append(json.loads(body)["number"])
+            self.send_response(503 if refuse else 204)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+        def handle_one_request(self) -> None:
+            try:
+                super().handle_one_request()
+            except (ConnectionError, ValueError):
+                # The victim was killed in the middle of a request.
+                self.close_connection = True
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/", taken
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def in_order(numbers: list[int]) -> list[int]:
+    """The numbers as each was first told; between two new ones, only what had been told before."""
+    first: list[int] = []
+    for number in numbers:
+        if not first or number > first[-1]:
+            first.append(number)
+    return first
+
+
+def test_every_change_is_told_at_least_once_and_in_order(tmp_path: Path) -> None:
+    path, log = tmp_path / "store.db", tmp_path / "changes.jsonl"
+    store = SqliteStore(path)
+    store.add([Listing(f"s{n}") for n in range(20)], 0.0)
+    store.close()
+    rng = np.random.default_rng(11)
+    with receiving() as (hook, taken):
+        program = [sys.executable, str(Path(delivery_victim.__file__)), str(path), str(log), hook]
+        with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+            assert parent.stdin is not None
+            assert parent.stdout is not None
+            for _ in range(ROUNDS):
+                parent.stdin.write("live\n")
+                parent.stdin.flush()
+                victim = int(parent.stdout.readline())
+                time.sleep(float(rng.uniform(0.02, 0.3)))
+                os.kill(victim, signal.SIGKILL)
+                assert int(parent.stdout.readline()) == signal.SIGKILL
+            for _ in range(100):
+                # A victim that drains gives up when it is refused, as an engine that stops does.
+                parent.stdin.write("drain\n")
+                parent.stdin.flush()
+                parent.stdout.readline()
+                assert int(parent.stdout.readline()) == 0
+                if not _left(path):
+                    break
+            parent.stdin.close()
+    store = SqliteStore(path)
+    events = store.counters()["events"]
+    assert events > 20 * ROUNDS
+    versions = sum(store.versions(source)[0] for source in range(1, 21))
+    assert events == versions == store.counters()["changed"]
+    lines = [json.loads(line) for line in log.read_bytes().decode().split("\n")[:-1]]
+    logged = [line["number"] for line in lines]
+    for numbers in (logged, taken):
+        assert in_order(numbers) == list(range(1, events + 1))
+    # The kills did fall between telling and recording it.
+    assert len(logged) + len(taken) > 2 * events
+    store.close()
+
+
+def _left(path: Path) -> int:
+    store = SqliteStore(path)
+    assert store._db is not None
+    left: int = store._db.execute("SELECT count(*) FROM events").get
+    store.close()
+    return left

@@ -1,0 +1,72 @@
+"""A process that records changes and tells of them, to be killed at any instant.
+
+Run as a program it is the victims' parent, which has imported everything: each line of its input begets one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from functools import partial
+
+from unstale.adapters.addresses import Gate
+from unstale.adapters.log_sink import LogSink
+from unstale.adapters.sqlite_store import SqliteStore
+from unstale.adapters.webhook import Webhook
+from unstale.engine.deliveries import Deliveries
+from unstale.engine.desk import Desk
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Body, Entry
+
+
+class Wall:
+    """The machine's clock."""
+
+    def now(self) -> float:
+        return time.time()
+
+    async def sleep(self, seconds: float) -> None:
+        # A hundredth of it: a victim does not live long.
+        await asyncio.sleep(seconds / 100.0)
+
+
+def main(store: str, log: str, hook: str) -> None:
+    """Beget a victim for each line, say its process id, wait for its end; a victim of `drain` ends by itself."""
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            asyncio.run(live(store, log, hook, drain=line.strip() == "drain"))
+            os._exit(0)
+        os.write(1, b"%d\n" % child)
+        os.write(1, b"%d\n" % os.waitpid(child, 0)[1])
+
+
+async def live(path: str, log: str, hook: str, *, drain: bool) -> None:
+    """Record changes as fast as they are told, until killed; with `drain` only tell what is left."""
+    desk, stop = Desk(lambda: SqliteStore(path)), asyncio.Event()
+    sinks = [LogSink(log), Webhook(hook, Gate(["127.0.0.0/8"]))]
+    deliveries = Deliveries(desk, sinks, Wall())
+    task = asyncio.create_task(deliveries.run(stop, grace=60.0))
+    if drain:
+        stop.set()
+        await task
+        desk.close()
+        return
+    await desk.do(lambda store: store.give_back("victim"))
+    now = float(desk.store.counters().get("claimed", 0))
+    while True:
+        now += 1.0
+        await desk.do(partial(_change, now=now))
+        deliveries.nudge()
+        await asyncio.sleep(0.001)
+
+
+def _change(store: SqliteStore, now: float) -> None:
+    claims = store.claim(now, 3, lease=1e9, owner="victim")
+    store.record([Entry(c, Answer.CHANGED, now, now + 1.0, body=Body(b"%d" % c.token)) for c in claims])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

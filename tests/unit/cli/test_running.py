@@ -1,0 +1,86 @@
+"""`unstale run`, `poll` and `demo` as a newcomer meets them, against a site on this machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from unstale.adapters.sqlite_store import SqliteStore
+from unstale.cli.main import unstale
+from unstale.origin.server import Origin
+from unstale.origin.site import Site
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Origin]:
+    monkeypatch.chdir(tmp_path)
+    Path("unstale.toml").write_text(
+        'budget = "50/s"\n[http]\nallow_networks = ["127.0.0.0/8"]\n[[on_change]]\nlog = "changes.jsonl"\n'
+    )
+    with Origin(Site.of(8, 2.0, seed=3)).in_thread() as origin:
+        yield origin
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(unstale, words, catch_exceptions=False)
+
+
+def test_from_a_list_to_kept_copies_and_told_changes(site: Origin) -> None:
+    assert "added 8 sources" in run("add", "--from", f"{site.address}/list.csv").output
+    done = run("run", "--for", "3s", "--no-serve")
+    assert done.exit_code == 0
+    assert "everything is recorded" in done.output
+    store = SqliteStore("unstale.db")
+    counters = store.counters()
+    assert counters["recorded"] == counters["claimed"] - counters.get("given_back", 0) > 50
+    assert counters.get("failed", 0) == 0
+    # Every poll that was recorded is one that the site has seen, beside the one for robots.txt and the list.
+    assert counters["recorded"] == sum(1 for asked in site.log.asked if asked.path.startswith(b"/s/"))
+    told = [json.loads(line) for line in Path("changes.jsonl").read_text().splitlines()]
+    assert len(told) == counters["changed"] == counters["events"]
+    store.close()
+
+
+def test_poll_does_it_here_when_no_engine_runs(site: Origin) -> None:
+    run("add", f"{site.address}/s/0", f"{site.address}/hostile/unavailable")
+    first = run("poll", "s/0")
+    assert (first.exit_code, first.output) == (0, f"{site.address}/s/0: changed, version 1, 2,000 bytes\n")
+    time.sleep(0.01)
+    again = run("poll", "s/0")
+    assert "last looked at" in again.output
+    broken = run("poll", "hostile")
+    assert broken.exit_code == 1
+    assert "503" in broken.output
+
+
+def test_a_second_engine_on_one_store_is_refused(site: Origin) -> None:
+    from unstale.cli.compose import alone
+    from unstale.cli.settings import load
+    from unstale.errors import StoreError
+
+    run("add", f"{site.address}/s/0")
+    with alone(load()), pytest.raises(StoreError, match="kept fresh by another process"):
+        run("run", "--for", "1s")
+
+
+def test_events_are_json_lines(site: Origin) -> None:
+    run("add", f"{site.address}/s/0")
+    lines = [json.loads(line) for line in run("run", "--for", "1s", "--events", "--no-serve").output.splitlines()]
+    assert [line["event"] for line in lines[:2]] == ["started", "loaded"]
+    assert lines[-1]["event"] == "stopped"
+    assert any(line["event"] == "changed" and line["address"].endswith("/s/0") for line in lines)
+
+
+def test_demo_tells_the_truth() -> None:
+    # In a process of its own, for it tells numba not to compile.
+    words = [sys.executable, "-m", "unstale", "demo", "--for", "3s", "--sources", "10", "--budget", "30/s"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
+    assert "the copies were fresh" in done.stdout
+    assert "Your own list" in done.stdout

@@ -1,0 +1,248 @@
+"""Every change is told at least once and in order, whatever a sink does, and no sink waits for another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unstale.adapters.memory_store import MemoryStore
+from unstale.engine.deliveries import AGAIN_AT_MOST, BATCH, Deliveries
+from unstale.engine.desk import Desk
+from unstale.errors import InputError, StoreError
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Body, Entry, Event, Listing
+
+
+class Clock:
+    """Time that passes when one waits, and the waits that were asked for."""
+
+    def __init__(self) -> None:
+        self.time, self.waits = 0.0, list[float]()
+
+    def now(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.time += seconds
+        await asyncio.sleep(0)
+
+
+class Ear:
+    """Takes what `takes` says of each batch, and keeps what it took."""
+
+    def __init__(self, name: str, takes: Callable[[Sequence[Event]], int] = len) -> None:
+        self.name, self.takes = name, takes
+        self.heard: list[int] = []
+        self.batches: list[int] = []
+        self.closed = 0
+
+    async def tell(self, events: Sequence[Event]) -> tuple[int, str]:
+        self.batches.append(len(events))
+        taken = self.takes(events)
+        self.heard += [event.number for event in events[:taken]]
+        return taken, "" if taken == len(events) else "not now"
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+class World:
+    """A store with one source, and the deliveries of its changes."""
+
+    def __init__(self, *sinks: Any, store: MemoryStore | None = None) -> None:
+        self.store, self.clock, self.stop = store or MemoryStore(), Clock(), asyncio.Event()
+        if self.store.find("a") is None:
+            self.store.add([Listing("a")], 0.0)
+        self.sinks = sinks
+        self.deliveries = Deliveries(Desk(lambda: self.store, threads=False), sinks, self.clock,
+                                     np.random.default_rng(1))  # fmt: skip
+
+    def change(self, count: int) -> None:
+        for _ in range(count):
+            (claim,) = self.store.claim(1e9, 1, lease=60.0, owner="me")
+            body = Body(b"%d" % claim.token)
+            assert self.store.record([Entry(claim, Answer.CHANGED, 1.0, 1.0, body=body)]) == [True]
+        self.deliveries.nudge()
+
+    def live(self, plot: Callable[[], Coroutine[Any, Any, None]], grace: float = 5.0) -> None:
+        async def run() -> None:
+            task = asyncio.create_task(self.deliveries.run(self.stop, grace=grace))
+            await plot()
+            self.stop.set()
+            await asyncio.wait_for(task, 30.0)
+
+        asyncio.run(run())
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(10.0):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+def test_everything_is_told_in_order_as_it_happens() -> None:
+    ear, other = Ear("ear"), Ear("other")
+    world = World(ear, other)
+
+    async def plot() -> None:
+        world.change(1)
+        await until(lambda: ear.heard == other.heard == [1])
+        world.change(3 * BATCH)
+        await until(lambda: len(ear.heard) == len(other.heard) == 3 * BATCH + 1)
+        await asyncio.sleep(0)
+
+    world.live(plot)
+    assert ear.heard == other.heard == list(range(1, 3 * BATCH + 2))
+    assert max(ear.batches) == BATCH
+    assert world.deliveries.told["ear"].told == 3 * BATCH + 1
+    assert world.deliveries.told["ear"].failed == 0
+    assert world.store.events("ear", 1) == []
+    assert (ear.closed, other.closed) == (1, 1)
+    assert world.clock.waits == []
+
+
+def test_a_sink_that_hangs_stops_neither_the_others_nor_the_end() -> None:
+    class Deaf(Ear):
+        async def tell(self, events: Sequence[Event]) -> tuple[int, str]:
+            await asyncio.sleep(3600.0)
+            return 0, ""
+
+    deaf, ear = Deaf("deaf"), Ear("ear")
+    world = World(deaf, ear)
+
+    async def plot() -> None:
+        world.change(5)
+        await until(lambda: len(ear.heard) == 5)
+
+    world.live(plot, grace=0.05)
+    assert deaf.closed == 1
+    # What it was not told is there for the next time.
+    assert len(world.store.events("deaf", 9)) == 5
+
+
+def test_a_sink_that_fails_is_tried_again_after_growing_waits_and_misses_nothing() -> None:
+    attempts = 0
+
+    def takes(events: Sequence[Event]) -> int:
+        nonlocal attempts
+        attempts += 1
+        return 0 if attempts <= 20 else len(events)
+
+    ear = Ear("ear", takes)
+    world = World(ear)
+
+    async def plot() -> None:
+        world.change(3)
+        await until(lambda: attempts == 20)
+        told = world.deliveries.told["ear"]
+        await until(lambda: told.failed == 20)
+        assert (told.told, told.in_row, told.reason) == (0, 20, "not now")
+        await until(lambda: len(ear.heard) == 3)
+        await asyncio.sleep(0)
+        assert (told.told, told.in_row, told.reason) == (3, 0, "")
+
+    world.live(plot)
+    assert ear.heard == [1, 2, 3]
+    longest = np.minimum(2.0 ** np.arange(20), AGAIN_AT_MOST)
+    share = np.array(world.clock.waits) / longest
+    assert share.shape == (20,)
+    assert share.min() >= 0.5
+    assert share.max() <= 1.0
+    assert len(set(share.tolist())) == 20
+
+
+def test_what_was_taken_of_a_batch_is_not_told_again() -> None:
+    ear = Ear("ear", lambda events: min(len(events), 2))
+    world = World(ear)
+
+    async def plot() -> None:
+        world.change(7)
+        await until(lambda: len(ear.heard) == 7)
+        await asyncio.sleep(0)
+
+    world.live(plot)
+    assert ear.heard == [1, 2, 3, 4, 5, 6, 7]
+    assert ear.batches == [7, 5, 3, 1]
+    # A wait after each, none of them longer for the others: it did take something.
+    assert len(world.clock.waits) == 3
+    assert max(world.clock.waits) <= 1.0
+
+
+def test_stopping_tells_what_is_left_and_the_next_start_goes_on() -> None:
+    ear, store = Ear("ear"), MemoryStore()
+    world = World(ear, store=store)
+
+    async def plot() -> None:
+        world.change(2 * BATCH + 1)
+
+    world.live(plot)
+    assert len(ear.heard) == 2 * BATCH + 1
+    broken = Ear("ear", lambda events: 0)
+    second = World(broken, store=store)
+
+    async def broken_plot() -> None:
+        second.change(2)
+        await until(lambda: broken.batches)
+
+    second.live(broken_plot)
+    third = World(Ear("ear"), Ear("new"), store=store)
+
+    async def third_plot() -> None:
+        third.change(1)
+
+    third.live(third_plot)
+    first = 2 * BATCH + 2
+    assert third.sinks[0].heard == [first, first + 1, first + 2]
+    assert third.sinks[1].heard == [first + 2]
+
+
+def test_a_store_that_fails_is_asked_again() -> None:
+    class Shaky(MemoryStore):
+        troubles = 3
+
+        def told(self, name: str, number: int) -> None:
+            if self.troubles:
+                self.troubles -= 1
+                raise StoreError("store has no room left")
+            super().told(name, number)
+
+    ear = Ear("ear")
+    world = World(ear, store=Shaky())
+
+    async def plot() -> None:
+        world.change(2)
+        await until(lambda: world.deliveries.told["ear"].told)
+
+    world.live(plot)
+    # Told, but that could not be recorded: told again rather than perhaps not at all.
+    assert ear.heard == [1, 2] * 4
+    assert world.deliveries.told["ear"].failed == 3
+
+
+def test_a_fault_of_ours_is_not_hidden() -> None:
+    class Faulty(Ear):
+        async def tell(self, events: Sequence[Event]) -> tuple[int, str]:
+            raise ZeroDivisionError
+
+    faulty, ear = Faulty("faulty"), Ear("ear")
+    world = World(faulty, ear)
+    world.change(1)
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(world.deliveries.run(asyncio.Event()))
+    assert (faulty.closed, ear.closed) == (1, 1)
+
+
+def test_nobody_to_tell_is_fine_and_two_of_a_name_are_not() -> None:
+    world = World()
+
+    async def plot() -> None:
+        world.change(1)
+
+    world.live(plot)
+    with pytest.raises(InputError, match="sink 'a' is there twice: name it once"):
+        World(Ear("a"), Ear("b"), Ear("a"))
