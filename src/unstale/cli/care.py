@@ -1,0 +1,84 @@
+"""`unstale backup` and `unstale doctor`: a second store in time, and whether the first one is well."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from unstale.cli.choose import counted, near
+from unstale.cli.reading import reading, size, span
+from unstale.cli.settings import load, one_file, settings_options
+from unstale.cli.show import Stages
+
+if TYPE_CHECKING:
+    from unstale.cli.doctor import Replayed
+
+
+@click.command()
+@click.argument("file")
+@settings_options
+def backup(file: str, config: str | None, store: str | None) -> None:
+    """Copy the whole store to FILE, while everything goes on.
+
+    FILE is a store of its own, as of one instant: `unstale status --store FILE` reads it. It appears whole or not at
+    all, and never replaces another one.
+    """
+    begun, settings = time.monotonic(), one_file(load(config, store=store), "back it up with pg_dump")
+    with Stages(1) as stages, reading(settings) as replica:
+        stages.next("copying")
+        replica.backup(file)
+    took = time.monotonic() - begun
+    click.echo(f"wrote {near(str(Path(file).absolute()))}: {size(Path(file).stat().st_size)} in {span(took)}")
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="Do not read every copy, and replay 1,000 sources only.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@settings_options
+@click.pass_context
+def doctor(ctx: click.Context, quick: bool, as_json: bool, config: str | None, store: str | None) -> None:
+    """Is everything as it should be? Verify the store, and learn all that polls taught again.
+
+    The file and every copy are checked against their sums, and beliefs against what replaying the observations gives,
+    bit for bit. Then due times, the clock, the environment, the disk and the engine. Each finding is a sentence with
+    its remedy. The exit code is 0 if all is well and 1 if something was found.
+    """
+    from unstale.cli.doctor import examine
+
+    settings = one_file(load(config, store=store), "its own checks are PostgreSQL's")
+    with Stages(5) as stages, reading(settings) as replica:
+        checked, findings, replayed = examine(replica, settings, time.time(), quick, stages.next)
+    if as_json:
+        worst = replayed.worst if math.isfinite(replayed.worst) else None
+        told = {"sources": replayed.sources, "equal": replayed.equal, "differ": replayed.differ,
+                "unknown": replayed.unknown, "largest_difference": worst}  # fmt: skip
+        click.echo(json.dumps({"checked": checked, "findings": findings, "replayed": told}))
+    else:
+        for line in [*checked, _said(replayed)]:
+            click.echo(f"  {line}")
+        for finding in findings:
+            click.echo(f"! {finding}")
+        click.echo("all is well" if not findings else f"{len(findings)} finding{'s' * (len(findings) > 1)}")
+    ctx.exit(1 if findings else 0)
+
+
+def _said(replayed: Replayed) -> str:
+    """How the beliefs compare with what replaying gave.
+
+    >>> from unstale.cli.doctor import Replayed
+    >>> _said(Replayed(3, 40, 2, 1, 0, 0, 1e-15))
+    '3 sources replayed, 40 polls: 2 beliefs equal bit for bit, 1 differs by 1e-15 at most'
+    """
+    words = [f"{replayed.equal:,} beliefs equal bit for bit"]
+    if replayed.differ:
+        words.append(f"{replayed.differ:,} differ{'s' * (replayed.differ == 1)} by {replayed.worst:.0e} at most")
+    if replayed.unknown:
+        words.append(f"{replayed.unknown:,} cannot be rebuilt")
+    if replayed.moving:
+        words.append(f"{replayed.moving:,} polled meanwhile")
+    return f"{counted(replayed.sources)} replayed, {replayed.polls:,} polls: {', '.join(words)}"

@@ -1,0 +1,222 @@
+"""What `unstale doctor` looks at, one question after the other; a finding is one sentence with its remedy."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unstale.cli.choose import counted, listings_of, near
+from unstale.cli.reading import engine_runs, size, span
+from unstale.keeper.outcomes import Answer
+from unstale.keeper.replay import Polls, Taught, blank, replay
+
+if TYPE_CHECKING:
+    from unstale.adapters.sqlite_replica import SqliteReplica
+    from unstale.cli.settings import Settings
+    from unstale.ports import Observation, Standing
+
+#: sources that a quick look replays, whose options it reads, and that are replayed together
+_QUICK, _ENOUGH, _TOGETHER = 1000, 20_000, 1000
+#: beliefs that differ by no more are the same, computed by another compiler
+_ROUNDING = 1e-9
+#: a clock may be so many seconds ahead of another one; what disk there must be, as a share of the store
+_AHEAD, _ROOM = 5.0, 0.25
+#: beyond so many sources learning should be compiled
+_COMPILED = 5_000
+_ALL = 2**62
+_NAME = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """How stored beliefs compare with replayed ones; `worst` is the largest difference of their numbers.
+
+    `unknown` miss a shared state of the learner; `moving` were polled while they were read.
+    """
+
+    sources: int
+    polls: int
+    equal: int
+    differ: int
+    unknown: int
+    moving: int
+    worst: float
+
+
+def examine(
+    replica: SqliteReplica, settings: Settings, now: float, quick: bool, stage: Callable[[str], None]
+) -> tuple[list[str], list[str], Replayed]:
+    """What was looked at, what was found, and how the replay went."""
+    from unstale.core.learning.outlook import WIDTH
+
+    stage("verifying")
+    findings = [] if quick else [f"{problem}: restore a backup" for problem in replica.verify()]
+    checked = [] if quick else ["the file and every copy in it match their sums" if not findings else "the file"]
+    stage("reading")
+    standing = replica.fleet(WIDTH)
+    stage("replaying")
+    replayed = replay_all(replica, standing, quick)
+    if replayed.worst > _ROUNDING:
+        off = f"off by up to {replayed.worst:.0e}" if math.isfinite(replayed.worst) else "of other times"
+        findings.append(f"beliefs of {counted(replayed.differ)} are not what polls taught, {off}: copies are not "
+                        "touched by it, and further polls mend it")  # fmt: skip
+    stage("looking")
+    for look in (_waiting, _clock, _learner):
+        findings += look(replica, standing, now, settings)
+    findings += _environment(replica, standing, _ENOUGH if quick else _ALL)
+    checked.append(f"{counted(len(standing.source))}: due times, clock, names of the environment")
+    stage("machine")
+    findings += _machine(settings, standing)
+    checked.append(f"SQLite {_sqlite()}, {size(shutil.disk_usage(Path(settings.store).parent).free)} of disk free")
+    return checked, findings, replayed
+
+
+def replay_all(replica: SqliteReplica, standing: Standing, quick: bool) -> Replayed:
+    """Learn again what polls taught, from the checkpoints on, and compare with the beliefs that are stored."""
+    ids = standing.source
+    if quick:
+        ids = ids[:: -(-len(ids) // _QUICK) or 1]
+    counts = np.zeros(5, dtype=np.int64)
+    worst = 0.0
+    for begin in range(0, len(ids), _TOGETHER):
+        part, largest = _compare(replica, ids[begin : begin + _TOGETHER].tolist())
+        counts, worst = counts + part, max(worst, largest)
+    polls, equal, differ, unknown, moving = (int(count) for count in counts)
+    return Replayed(len(ids), polls, equal, differ, unknown, moving, worst)
+
+
+def _compare(replica: SqliteReplica, ids: list[int]) -> tuple[np.ndarray[Any, Any], float]:
+    from unstale.core.learning.outlook import WIDTH
+
+    before = replica.standing(ids, WIDTH)
+    ids = before.source.tolist()
+    start, told = _start(replica, ids, WIDTH)
+    after = replica.standing(ids, WIDTH)
+    # Read last: every epoch that one of these polls names has begun by now.
+    taught = replay(told, start, dict(replica.epochs()))
+    if len(after.source) != len(ids):
+        return np.array([0, 0, 0, 0, len(ids)]), 0.0
+    still = (before.beliefs == after.beliefs).all(axis=1) & (before.last == after.last)
+    same = (taught.rows == before.beliefs).all(axis=1) & (taught.last == before.last)
+    differ = still & taught.known & ~same
+    off = np.abs(taught.rows - before.beliefs)[differ] / np.maximum(np.abs(before.beliefs[differ]), 1.0)
+    worst = float(off.max(initial=0.0))
+    if (taught.last != before.last)[differ].any():
+        worst = math.inf
+    return np.array([len(told.source), (still & taught.known & same).sum(), differ.sum(),
+                     (still & ~taught.known).sum(), (~still).sum()]), worst  # fmt: skip
+
+
+def _start(replica: SqliteReplica, ids: list[int], width: int) -> tuple[Taught, Polls]:
+    """Where to begin, the checkpoint or nothing, and the polls since, oldest first."""
+    start = blank(len(ids), width)
+    rows: list[int] = []
+    polls: list[Observation] = []
+    for row, source in enumerate(ids):
+        # Before the checkpoint: it can move on meanwhile, and what it covers may be dropped.
+        seen = replica.observations(source, _ALL)
+        held = replica.checkpoint(source)
+        if held is not None:
+            latest, start.last[row], start.found[row], belief = held
+            if belief is not None and len(belief) == 8 * width:
+                start.rows[row] = np.frombuffer(belief)
+            seen = [one for one in seen if one.token > latest]
+        rows += [row] * len(seen)
+        polls += reversed(seen)
+    answers = [one.answer for one in polls]
+    return start, Polls(
+        np.array(rows, dtype=np.int64),
+        np.array([one.polled_at for one in polls], dtype=np.float64),
+        np.array([answer is not Answer.FAILED for answer in answers], dtype=np.bool_),
+        np.array([answer is Answer.CHANGED for answer in answers], dtype=np.bool_),
+        np.array([math.nan if one.modified is None else one.modified for one in polls], dtype=np.float64),
+        np.array([one.epoch for one in polls], dtype=np.int64),
+    )
+
+
+def _waiting(replica: SqliteReplica, standing: Standing, now: float, settings: Settings) -> Iterator[str]:
+    from unstale.core.learning.learner import EXPLORE
+    from unstale.keeper.decisions import FAILURE_SPREAD, MOST_DOUBLINGS
+
+    awake = ~standing.paused
+    if lost := int(np.isnan(standing.due[awake]).sum()):
+        yield f"due times of {counted(lost)} are no numbers: mend them with `unstale pause` and `unstale resume`"
+    if never := int(np.isposinf(standing.due[awake]).sum()):
+        yield f"due times of {counted(never)} are never: poll them with `unstale hint`"
+    cost = float(standing.cost[awake].sum())
+    if cost > 0.0:
+        scale = EXPLORE * cost / settings.budget
+        longest = np.maximum(np.minimum(standing.longest, scale), standing.shortest)
+        # After failures the wait is longer, and a new price may come with twice the old interval.
+        longest = 2.0 * longest * np.where(standing.failures > 0, (1.0 + FAILURE_SPREAD) * 2.0**MOST_DOUBLINGS, 1.0)
+        far = awake & np.isfinite(standing.due) & (standing.due > np.maximum(standing.last, now) + longest)
+        if count := int(far.sum()):
+            yield (f"due times of {counted(count)} lie beyond any wait at this budget: poll them with `unstale hint`, "
+                   "or start the engine anew")  # fmt: skip
+
+
+def _clock(replica: SqliteReplica, standing: Standing, now: float, settings: Settings) -> Iterator[str]:
+    ahead = standing.last[np.isfinite(standing.last)]
+    count = int((ahead > now + _AHEAD).sum())
+    if count:
+        yield (f"last answers of {counted(count)} lie in the future, up to {span(float(ahead.max()) - now)} from now: "
+               "set this machine's clock")  # fmt: skip
+
+
+def _learner(replica: SqliteReplica, standing: Standing, now: float, settings: Settings) -> Iterator[str]:
+    from unstale.core.learning.state import unpacked
+
+    state = standing.settings.get("learner")
+    if state is not None and unpacked(state) is None:
+        yield "what the fleet has in common was stored by another version: it is learned anew, there is nothing to do"
+
+
+def _environment(replica: SqliteReplica, standing: Standing, most: int) -> Iterator[str]:
+    missing: dict[str, list[str]] = {}
+    ids = standing.source[~standing.paused]
+    for one in listings_of(replica, ids[:: -(-len(ids) // most) or 1].tolist()):
+        if one.options:
+            for name in _names(dict(one.options)):
+                if name not in os.environ:
+                    missing.setdefault(name, []).append(one.address)
+    for name, addresses in sorted(missing.items()):
+        more = f" and {len(addresses) - 1:,} more" if len(addresses) > 1 else ""
+        needed = f"needed by {addresses[0]}{more}"
+        yield f"environment variable {name} is not set here, {needed}: set it where the engine runs"
+
+
+def _names(thing: Any) -> set[str]:
+    """The names of the environment that options refer to."""
+    if isinstance(thing, str):
+        return {first or second for first, second in _NAME.findall(thing)}
+    inside = thing.values() if isinstance(thing, dict) else thing if isinstance(thing, list) else ()
+    return set().union(*(_names(part) for part in inside))
+
+
+def _machine(settings: Settings, standing: Standing) -> Iterator[str]:
+    from importlib.util import find_spec
+
+    file = Path(settings.store)
+    held, free = file.stat().st_size, shutil.disk_usage(file.parent).free
+    if free < _ROOM * held:
+        yield (f"disk of {near(settings.store)} has {size(free)} left for a store of {size(held)}: make room, or "
+               "lower keep and horizon in the settings")  # fmt: skip
+    if find_spec("numba") is None and len(standing.source) > _COMPILED:
+        yield (f"numba is not installed, and {counted(len(standing.source))} learn slowly without it: "
+               "pip install 'unstale[fast]'")  # fmt: skip
+    if engine_runs(settings) is False:
+        yield "no engine is running, copies grow old: start it with `unstale run`"
+
+
+def _sqlite() -> str:
+    import apsw
+
+    return apsw.sqlite_lib_version()
