@@ -1,0 +1,199 @@
+"""`unstale serve`: the copies of a store over HTTP, with the API, beside whatever polls into it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+
+import click
+
+from unstale.cli.settings import Settings, load, settings_options
+from unstale.errors import InputError, sentence
+
+Say = Callable[[str], None]
+#: seconds that a server beside an engine has to end
+GRACE = 5.0
+
+
+@click.command()
+@settings_options
+@click.option("--listen", metavar="HOST:PORT", help="Where to listen; as in the settings, or 127.0.0.1:8600. "
+              "Port 0 takes a free one. Beyond this machine a token is needed.")  # fmt: skip
+@click.option("--name", default="unstale", show_default=True, help="This replica's name in Cache-Status.")
+@click.option("--ask", is_flag=True, help="Let a request that no copy can satisfy make its source due now, so that a "
+              "running engine polls it. Otherwise only who has the token can.")  # fmt: skip
+@click.option("--weigh", is_flag=True, help="Let sources weigh more the more their copies are read.")
+@click.option("--proxy", "proxied", multiple=True, metavar="[HOST=]ORIGIN",
+              help="Instead of a store, serve what this origin answers: a cache by RFC 9111.")  # fmt: skip
+@click.option("--allow-network", "networks", multiple=True, metavar="NETWORK",
+              help="A network that is not public and may be asked by --proxy, like 127.0.0.0/8.")  # fmt: skip
+@click.option("--tied", is_flag=True, hidden=True, help="End when standard input does.")
+def serve(config: str | None, store: str | None, listen: str | None, name: str, ask: bool, weigh: bool,
+          proxied: Sequence[str], networks: Sequence[str], tied: bool) -> None:  # fmt: skip
+    """Serve the copies of a store over HTTP.
+
+    A copy is at /copies/ID and at /copy?source=ADDRESS, and says when it was checked, when it changed and how likely
+    it is still fresh. Clients bound its age with ?max_age=30s or Cache-Control. The API is under /api/v1, described by
+    /api/v1/openapi.json; numbers for Prometheus are at /metrics.
+
+    Writing needs a token of 32 characters or more, taken from the environment, UNSTALE_TOKEN; from other machines
+    reading needs it too.
+
+    \b
+      unstale serve --store unstale.db
+      curl 'http://127.0.0.1:8600/copies/1?max_age=1h'
+      unstale serve --proxy https://example.org --listen 127.0.0.1:8080
+    """
+    settings = load(config, store=store)
+    host, port = address(listen or settings.server.listen)
+
+    def ready(number: int) -> None:
+        at = f"http://{_shown(host)}:{number}"
+        what = f"{', '.join(proxied)} at {at}/" if proxied else f"{settings.store} at {at}/copies/ID"
+        click.echo(f"serving {what}, stop with Ctrl-C")
+
+    with contextlib.suppress(KeyboardInterrupt):
+        if proxied:
+            from unstale.cli.proxy import run as run_proxy
+
+            allowed = (*settings.http.allow_networks, *networks)
+            name = "" if name == "unstale" else name
+            asyncio.run(run_proxy(proxied, host, port, name=name, allow_networks=allowed, token=token_of(settings),
+                                  stop=None, ready=ready))  # fmt: skip
+        else:
+            weighing = replace(settings, server=replace(settings.server, weigh=weigh or settings.server.weigh))
+            asyncio.run(run(weighing, host, port, name=name, ask=ask, ready=ready, tied=tied))
+
+
+async def run(settings: Settings, host: str, port: int, *, name: str = "unstale", ask: bool = False,
+              ready: Callable[[int], None] | None = None, stop: asyncio.Event | None = None,
+              tied: bool = False) -> None:  # fmt: skip
+    """Serve the store of the settings until `stop` is set, or the process is asked to end."""
+    from unstale.adapters.environment import filled
+    from unstale.adapters.sqlite_shelf import SqliteShelf
+    from unstale.cli.books import StoreBooks
+    from unstale.server.app import replica
+    from unstale.server.asking import StoreAsker
+    from unstale.server.auth import OWN_NAMES, is_near
+    from unstale.server.digests import digest_route
+    from unstale.server.requests import Weigher
+    from unstale.server.serving import place
+    from unstale.server.serving import serve as listen_and_serve
+
+    own, token = settings.server, token_of(settings)
+    name = settings.replicas.name or name
+    with ExitStack() as opened:
+        shelf = SqliteShelf(settings.store)
+        opened.callback(shelf.close)
+        books = StoreBooks(settings, writing=ask or own.weigh or token is not None)
+        opened.callback(books.close)
+        asker = StoreAsker(books, shelf, time.time) if ask or token is not None else None
+        numeric, port = place(host, port)
+        near = is_near(numeric)
+        names = (*OWN_NAMES, _shown(host), _shown(numeric), *own.names) if near else ()
+        stop = stop or ended(tied)
+        app = replica(shelf, name=name, asker=asker if ask else None, token=token, books=books, poller=asker,
+                      secret=filled(own.hub_secret), closed=not near, names=names,
+                      more=[digest_route(shelf, time.time, name)] if settings.replicas.tell else [])  # fmt: skip
+        weighing = None
+        if own.weigh:
+            weighing = asyncio.create_task(Weigher(books, app.copies.take, time.time).run())
+        try:
+            await listen_and_serve(app, numeric, port, token=token, stop=stop, ready=ready, ending=app.close)
+        finally:
+            if weighing is not None:
+                weighing.cancel()
+                await asyncio.gather(weighing, return_exceptions=True)
+
+
+async def beside(settings: Settings, listen: str, stop: asyncio.Event, say: Say) -> None:
+    """Serve from a process of its own until `stop` is set, so that neither waits for the other's work.
+
+    What keeps it from serving is said in one line, and the engine goes on.
+    """
+    command = ["serve", "--tied", "--ask", "--store", settings.store, "--listen", listen]
+    command += ["--config", str(settings.path)] if settings.path else []
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", "from unstale.cli.main import main; main()", *command, stdin=pipe, stdout=pipe,
+        stderr=pipe,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    first = asyncio.ensure_future(process.stdout.readline())
+    stopped = asyncio.ensure_future(stop.wait())
+    ended = asyncio.ensure_future(process.stderr.read())
+    try:
+        await asyncio.wait({first, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if first.done() and (line := first.result()):
+            say(line.decode().partition(", stop")[0].strip())
+            await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if not stopped.done():
+            why = (await ended).decode("utf-8", "replace").strip().splitlines()
+            say(f"{(why or ['the server ended'])[-1].removeprefix('unstale: ')}; going on without serving")
+    finally:
+        process.stdin.close()
+        try:
+            await asyncio.wait_for(process.wait(), GRACE)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+        for task in (first, stopped, ended):
+            task.cancel()
+        await asyncio.gather(first, stopped, ended, return_exceptions=True)
+
+
+def ended(tied: bool = False) -> asyncio.Event:
+    """An event that is set when the process is asked to end or, if it is tied to another, when that one has."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Not on Windows, where Ctrl-C raises KeyboardInterrupt instead.
+        with contextlib.suppress(NotImplementedError):
+            loop.add_signal_handler(number, stop.set)
+
+    def wait_for_end() -> None:
+        with contextlib.suppress(OSError, ValueError, RuntimeError):
+            while sys.stdin.buffer.read(4096):
+                pass
+            loop.call_soon_threadsafe(stop.set)
+
+    if tied:
+        threading.Thread(target=wait_for_end, daemon=True).start()
+    return stop
+
+
+def token_of(settings: Settings) -> str | None:
+    """The token that the environment holds, if it does."""
+    from unstale.adapters.environment import filled
+
+    try:
+        return filled(settings.server.token) or None
+    except InputError:
+        return None
+
+
+def address(text: str) -> tuple[str, int]:
+    """Host and port from `127.0.0.1:8600` or `[::1]:8600`.
+
+    >>> address("[::1]:0")
+    ('::1', 0)
+    """
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65536):
+        raise InputError(
+            sentence("listen", repr(text[:60]), "is not a host and a port", "write it like 127.0.0.1:8600")
+        )
+    return host, int(port)
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,70 @@
+"""The JSON side of the replica: whether it is alive, the API with its document, metrics, and callbacks for hubs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from unstale.errors import InputError, StoreError
+from unstale.server import bounds, endpoints
+from unstale.server.api_fleet import Fleet
+from unstale.server.api_sources import Sources
+from unstale.server.books import Books
+from unstale.server.endpoints import Call, Endpoint, as_json
+from unstale.server.endpoints import refusal as refusal
+from unstale.server.live import Live
+from unstale.server.metrics import Metrics
+from unstale.server.shelf import Asker, Shelf
+from unstale.server.websub import Websub
+
+
+def health(shelf: Shelf, clock: Callable[[], float]) -> list[BaseRoute]:
+    """Whether the replica lives, and whether what it reads is recent."""
+
+    async def healthz(_: Request) -> Response:
+        return as_json({"status": "ok"})
+
+    async def readyz(request: Request) -> Response:
+        """Whether the store can be read and, with max_age, whether any source has answered within it."""
+        try:
+            # One rule for lengths of time: those of a copy's bounds.
+            wish = bounds.read("", dict(request.query_params))
+        except InputError as error:
+            return refusal(400, str(error))
+        try:
+            heard, now = shelf.heard(), clock()
+        except StoreError as error:
+            return refusal(503, str(error))
+        if wish.max_age is not None and now - heard > wish.max_age:
+            since = "ever" if math.isinf(heard) else f"for {now - heard:.0f} s"
+            return refusal(503, f"no source has answered {since}, max_age allows {wish.max_age:g} s: is the engine up?")
+        return as_json({"status": "ok", "heard": None if math.isinf(heard) else heard})
+
+    return [Route("/healthz", healthz), Route("/readyz", readyz)]
+
+
+def api(books: Books, clock: Callable[[], float], asker: Asker | None, served: Mapping[int, int], *,
+        token: str | None = None, secret: str = "", live: Live | None = None) -> list[BaseRoute]:  # fmt: skip
+    """Everything under /api/v1, /metrics, and the callbacks of hubs if there is a token to make them from."""
+    table: list[Endpoint] = [*Fleet(books, clock).endpoints(), *Sources(books, clock, asker).endpoints()]
+    more: list[BaseRoute] = [Route("/metrics", Metrics(books, clock, served).tell)]
+    if live is not None:
+        table.append(
+            Endpoint("GET", "/api/v1/events", live.listen, "What goes on, each second and with every change, as "
+                     "server-sent events named status and changed.", {"type": "string"},
+                     media_type="text/event-stream"))  # fmt: skip
+    if token is not None:
+        websub = Websub(books, token, secret)
+        table += websub.endpoints()
+        more += websub.routes()
+
+    async def document(_: Call) -> object:
+        return endpoints.openapi(table, version("unstale"))
+
+    table.append(Endpoint("GET", "/api/v1/openapi.json", document, "This document.", {"type": "object"}))
+    return [*endpoints.routes(table), *more]

@@ -1,0 +1,93 @@
+"""The replica's ASGI application: copies on the short way, everything else through Starlette."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from unstale.errors import UnstaleError
+from unstale.server.api import api, health
+from unstale.server.auth import TOO_LARGE, Guard
+from unstale.server.books import Books
+from unstale.server.copies import PATIENCE, Copies, Receive, Scope, Send
+from unstale.server.endpoints import refusal
+from unstale.server.live import Live
+from unstale.server.shelf import Asker, Shelf
+
+_SENTENCES = {
+    404: "nothing is here: copies are at /copies/ID",
+    405: "this method is not for this path: see Allow",
+    413: TOO_LARGE,
+}
+
+
+class App:
+    """An ASGI application; `close` ends the streams of those who listen."""
+
+    def __init__(self, copies: Copies, rest: Any, live: Live | None, guard: Callable[[Any], Guard]) -> None:
+        self.copies, self._rest, self._live = copies, rest, live
+        self._guard = guard(self._inside)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if _of_a_copy(scope) and self._guard.at_once(scope):
+            await self.copies(scope, receive, send)
+        else:
+            await self._guard(scope, receive, send)
+
+    async def _inside(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if _of_a_copy(scope):
+            await self.copies(scope, receive, send)
+        else:
+            await self._rest(scope, receive, send)
+
+    def close(self) -> None:
+        """End what lasts."""
+        if self._live is not None:
+            self._live.close()
+
+
+def _of_a_copy(scope: Scope) -> bool:
+    path: str = scope.get("path", "")
+    return scope["type"] == "http" and (path.startswith("/copies/") or path == "/copy")
+
+
+def replica(shelf: Shelf, *, name: str = "unstale", asker: Asker | None = None, token: str | None = None,
+            clock: Callable[[], float] = time.time, patience: float = PATIENCE, books: Books | None = None,
+            poller: Asker | None = None, secret: str = "", closed: bool = False, names: Collection[str] = (),
+            more: Sequence[BaseRoute] = ()) -> App:  # fmt: skip
+    """What serves a store: copies, and the API if there are `books`; `more` routes come beside ours.
+
+    `name` is this replica's in Cache-Status; without `asker` nothing is polled for a reader, `poller` polls for those
+    who may write, which nobody may without `token`. `secret` signs what hubs post. `closed` asks readers for the token
+    too, `names` are the hosts that a request may name (all if empty).
+    """
+    copies = Copies(shelf, clock, name=name, asker=asker, patience=patience)
+    live = None if books is None else Live(books)
+    own = [] if books is None else api(books, clock, poller, copies.served, token=token, secret=secret, live=live)
+    starlette = Starlette(
+        routes=[*health(shelf, clock), *own, *more],
+        exception_handlers={HTTPException: _refused, UnstaleError: _failed, Exception: _failed},
+    )
+    # Addresses are exact: a slash too many is another path.
+    starlette.router.redirect_slashes = False
+    return App(copies, starlette, live, lambda app: Guard(app, token, closed=closed, names=names))
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    code = error.status_code if isinstance(error, HTTPException) else 500
+    response = refusal(code, _SENTENCES.get(code, "the request cannot be served"))
+    if isinstance(error, HTTPException) and error.headers:
+        response.headers.update(error.headers)
+    return response
+
+
+async def _failed(_: Request, error: Exception) -> Response:
+    return refusal(500, str(error) if isinstance(error, UnstaleError) else "something went wrong in the server")

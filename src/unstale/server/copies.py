@@ -1,0 +1,307 @@
+"""`GET /copies/{id}` and `GET /copy?source=ADDRESS`: copies, as fresh as the store knows them when they are sent.
+
+Rules of this file:
+1. Every request asks whether the store has moved. What is kept in memory only saves work: bodies, and the header
+   fields that stay the same from one observation to the next.
+2. A request's bounds are met from the copy, else by one poll, else refused with 504. Nothing older is sent silently.
+3. Bytes leave only after they were checked against their digest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl
+
+from unstale.errors import InputError, StoreError
+from unstale.server import bounds, encodings, headers, ranges
+from unstale.server.headers import Field
+from unstale.server.heads import Heads
+from unstale.server.outlooks import Outlooks
+from unstale.server.problems import problem
+from unstale.server.shelf import Asker, Edition, Head, Shelf, edition_of
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Reply = tuple[int, list[Field], bytes]
+
+#: seconds that a request waits for a poll
+PATIENCE = 10.0
+#: bytes of bodies that are kept in memory
+MEMORY = 64 * 2**20
+#: a body of more bytes is unpacked and packed beside the loop, so that others need not wait
+LARGE = 256 * 1024
+#: requests that may wait for polls at a time
+WAITING = 200
+#: parameters of a query that are read
+_PARAMETERS = 16
+#: header fields of a request that are read
+_READ = frozenset(
+    b"accept-encoding cache-control if-modified-since if-none-match if-range range sec-fetch-mode".split()
+)
+_ALLOW = (b"allow", b"GET, HEAD")
+
+
+@dataclass(slots=True)
+class Coded:
+    """A body in one coding: its ETag, its bytes, and what is said about them."""
+
+    etag: str
+    body: bytes
+    about: list[Field]
+
+
+@dataclass(slots=True)
+class Held:
+    """What is kept in memory of one version of a source."""
+
+    head: Head
+    edition: Edition
+    times: headers.Times
+    about: list[Field]
+    packed: bytes
+    codings: dict[str, Coded] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        return len(self.packed) + sum(len(coded.body) for coded in self.codings.values())
+
+
+class Copies:
+    """An ASGI application. Without an asker it serves what is there and polls for nobody."""
+
+    def __init__(self, shelf: Shelf, clock: Callable[[], float], *, name: str = "unstale", asker: Asker | None = None,
+                 patience: float = PATIENCE, memory: int = MEMORY) -> None:  # fmt: skip
+        self._shelf, self._clock, self._asker = shelf, clock, asker
+        self._name = headers.structured_name(name)
+        self._patience, self._memory = patience, memory
+        self._heads, self._outlooks = Heads(shelf), Outlooks(shelf, clock)
+        self._held: OrderedDict[int, Held] = OrderedDict()
+        self._kept = 0
+        self._waiting = 0
+        #: answers by their status, and copies that were read since `take` was last called, by source
+        self.served: dict[int, int] = {}
+        self._read: dict[int, int] = {}
+
+    def take(self) -> dict[int, int]:
+        """How often each source was read since the last time."""
+        counts, self._read = self._read, {}
+        return counts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; the path is one of ours."""
+        try:
+            status, fields, body = await self._answer(scope)
+        except InputError as error:
+            status, fields, body = problem(400, str(error))
+        except StoreError as error:
+            status, fields, body = problem(500, str(error))
+        self.served[status] = self.served.get(status, 0) + 1
+        await send({"type": "http.response.start", "status": status, "headers": fields})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+    async def _answer(self, scope: Scope) -> Reply:
+        if scope["method"] not in ("GET", "HEAD"):
+            return problem(405, "copies can only be read: use GET or HEAD", _ALLOW)
+        asked: dict[bytes, str] = {}
+        for name, text in scope["headers"]:
+            if name not in _READ:
+                continue
+            asked[name] = f"{asked[name]}, {text.decode('latin-1')}" if name in asked else text.decode("latin-1")
+        query = _query(scope["query_string"]) if scope["query_string"] else {}
+        more: list[Field] = []
+        path = scope["path"]
+        if path == "/copy":
+            address = query.pop("source", "")
+            source = self._shelf.find(address) if address else None
+            if source is None:
+                return problem(404, "no source has this address: give it as ?source=, percent-encoded, as it is listed")
+            more = [(b"content-location", b"/copies/%d" % source)]
+        else:
+            text = path.removeprefix("/copies/")
+            source = int(text) if text.isascii() and text.isdigit() and len(text) < 19 and text[0] != "0" else None
+            if source is None:
+                return problem(404, "a copy's path is /copies/ and the id of its source, a whole number")
+        cache_control = asked.get(b"cache-control", "")
+        wish = bounds.read(cache_control, query) if cache_control or query else bounds.NONE
+        head = self._heads.of(source)
+        if head is None:
+            return problem(404, f"there is no source {source}")
+        now = self._clock()
+        if wish.version is not None:
+            return await self._version(source, wish.version, scope["method"], asked, more, now)
+        if wish is not bounds.NONE:
+            refused = await self._meet(source, head, wish, asked, now)
+            if refused is not None:
+                return refused
+            head, now = self._heads.of(source) or head, self._clock()
+        if not head.version:
+            return problem(503, f"source {source} has no copy yet", _retry(head, now))
+        if scope["method"] == "GET":
+            self._read[source] = self._read.get(source, 0) + 1
+        return await self._newest(source, head, scope["method"], asked, more, now)
+
+    async def _meet(self, source: int, head: Head, wish: bounds.Bounds, asked: dict[bytes, str],
+                    now: float) -> Reply | None:  # fmt: skip
+        """Nothing if the copy meets the bounds, or does after a poll; else the refusal."""
+        broken = wish.unmet(now - head.checked, head.due - now, head.version)
+        if not broken:
+            return None
+        after: Head | None = None
+        # What a browser's reload button sends is a wish, not a program's bound.
+        navigation = asked.get(b"sec-fetch-mode") == "navigate" and bool(head.version)
+        if not wish.only_if_cached and self._asker is not None and self._waiting < WAITING:
+            self._waiting += 1
+            try:
+                after = await self._asker.ask(source, now + self._patience)
+            finally:
+                self._waiting -= 1
+            if after is not None:
+                head, polled, now = after, after.failures == 0, self._clock()
+                broken = wish.unmet(now - head.checked, head.due - now, head.version, polled)
+                if not broken or (navigation and head.version):
+                    return None
+        elif navigation:
+            return None
+        late = now - head.due
+        if wish.stale_if_error is not None and head.version and late <= wish.stale_if_error and not wish.only_if_cached:
+            return None
+        why = "" if after is None else ", and the poll for it failed" if after.failures else ", and a poll did not help"
+        more = [_retry(head, now), (b"cache-status", self._name + b"; fwd=request")]
+        if head.version:
+            # What could be had without the bound. Not as Age, which would speak of this refusal.
+            more.append((b"replica-status", b"as-of=@%d, version=%d" % (head.checked, head.version)))
+        return problem(504, broken + why, *more)
+
+    async def _newest(self, source: int, head: Head, method: str, asked: dict[bytes, str], more: list[Field],
+                      now: float) -> Reply:  # fmt: skip
+        held = self._held.get(source)
+        if held is None or held.head != head:
+            held = self._hold(source, head, held)
+            if held is None:
+                return problem(503, f"source {source} has no copy yet", _retry(head, now))
+        else:
+            self._held.move_to_end(source)
+        edition = held.edition
+        coding = encodings.choose(asked.get(b"accept-encoding", ""), edition.size, len(held.packed))
+        coded = held.codings.get(coding)
+        if coded is None:
+            before = held.size
+            coded = held.codings[coding] = await _coded(held.packed, edition, coding, held.about)
+            self._keep(source, held, before)
+        fresh = self._outlooks.known(source, head, now)
+        if fresh is None:
+            fresh = await self._outlooks.fresh(source, head, now)
+        fields = held.times.at(now, self._name, fresh)
+        fields += coded.about
+        fields += more
+        return _reply(coded, fields, method, asked)
+
+    async def _version(self, source: int, version: int, method: str, asked: dict[bytes, str], more: list[Field],
+                       now: float) -> Reply:  # fmt: skip
+        edition, packed = edition_of(self._shelf, source, version), self._shelf.packed(source, version)
+        if edition is None or packed is None:
+            those = ", ".join(map(str, self._shelf.versions(source))) or "none"
+            return problem(404, f"version {version} of source {source} is not kept: there are {those}")
+        coding = encodings.choose(asked.get(b"accept-encoding", ""), edition.size, len(packed))
+        coded = await _coded(packed, edition, coding, headers.content(source, edition))
+        return _reply(coded, headers.kept(edition, now, self._name) + coded.about + more, method, asked)
+
+    def _hold(self, source: int, head: Head, held: Held | None) -> Held | None:
+        """The newest version in memory; a poll that found the same bytes keeps what was made of them."""
+        edition = edition_of(self._shelf, source, head.version)
+        if edition is None:
+            return None
+        if held is not None and held.edition == edition:
+            held.head, held.times = head, headers.times(head, edition)
+            return held
+        packed = self._shelf.packed(source, head.version)
+        if packed is None:
+            return None
+        self._forget(source)
+        held = self._held[source] = Held(
+            head, edition, headers.times(head, edition), headers.content(source, edition), packed
+        )
+        self._keep(source, held, 0)
+        return held
+
+    def _keep(self, source: int, held: Held, before: int) -> None:
+        """Count what a source has in memory now, and let go of what nobody asked for longest."""
+        if self._held.get(source) is held:
+            self._kept += held.size - before
+        while self._kept > self._memory and len(self._held) > 1:
+            self._forget(next(iter(self._held)))
+
+    def _forget(self, source: int) -> None:
+        held = self._held.pop(source, None)
+        if held is not None:
+            self._kept -= held.size
+
+
+async def _coded(packed: bytes, edition: Edition, coding: str, about: list[Field]) -> Coded:
+    def make() -> bytes:
+        # Also what goes out packed is unpacked once, to be checked.
+        data = encodings.unpack(packed, edition.digest, edition.size)
+        return packed if coding == "zstd" else encodings.gzipped(data) if coding == "gzip" else data
+
+    body = await asyncio.to_thread(make) if edition.size > LARGE else make()
+    etag = encodings.etag(edition.digest, coding)
+    fields = [*about, (b"etag", etag.encode())]
+    if coding != "identity":
+        fields.append((b"content-encoding", coding.encode()))
+    return Coded(etag, body, fields)
+
+
+def _reply(coded: Coded, fields: list[Field], method: str, asked: dict[bytes, str]) -> Reply:
+    """200, 206, 304 or 416, as the conditions of the request say [RFC 9110 13.2.2]."""
+    listed, since = asked.get(b"if-none-match"), asked.get(b"if-modified-since")
+    if listed is not None:
+        if headers.matches(listed, coded.etag):
+            return 304, _without(fields, b"content-type", b"content-disposition", b"content-encoding"), b""
+    elif since is not None:
+        date, ours = headers.read_date(since), headers.read_date(_value(fields, b"last-modified"))
+        if date is not None and ours is not None and ours <= date:
+            return 304, _without(fields, b"content-type", b"content-disposition", b"content-encoding"), b""
+    wanted = asked.get(b"range")
+    if wanted is not None and method == "GET" and _in_time(asked.get(b"if-range"), coded.etag, fields):
+        media_type = _value(fields, b"content-type").encode("latin-1")
+        part = ranges.cut(coded.body, wanted, media_type, coded.etag.strip('"').encode())
+        if part is not None and part.status == 416:
+            return problem(416, f"the copy has {len(coded.body)} bytes: ask for up to {ranges.MOST} separate ranges of "
+                           "them", *part.fields)  # fmt: skip
+        if part is not None:
+            rest = _without(fields, b"content-type")
+            return 206, [*rest, *part.fields, (b"content-length", b"%d" % len(part.body))], part.body
+    return 200, [*fields, (b"content-length", b"%d" % len(coded.body))], coded.body
+
+
+def _in_time(condition: str | None, etag: str, fields: list[Field]) -> bool:
+    """Whether If-Range holds: only the same bytes may be continued, so the comparison is strong."""
+    if condition is None:
+        return True
+    return condition.strip() in (etag, _value(fields, b"last-modified"))
+
+
+def _query(text: bytes) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(text.decode("latin-1"), keep_blank_values=True, max_num_fields=_PARAMETERS)
+    except ValueError:
+        raise InputError(f"the query must have at most {_PARAMETERS} parameters: leave some out") from None
+    return dict(pairs)
+
+
+def _retry(head: Head, now: float) -> Field:
+    """Retry-After: when the next poll is due, at least a second and at most a day from now."""
+    return b"retry-after", b"%d" % min(max(head.due - now + 1.0, 1.0), 86_400.0)
+
+
+def _value(fields: list[Field], wanted: bytes) -> str:
+    return next((value.decode("latin-1") for name, value in fields if name == wanted), "")
+
+
+def _without(fields: list[Field], *names: bytes) -> list[Field]:
+    return [(name, value) for name, value in fields if name not in names]

@@ -1,0 +1,80 @@
+"""`GET /digest`: which sources a replica has copies of, as of when, and the SHA-256 of each, for other replicas.
+
+JSON lines: first who speaks, the time here and from where to go on, then one line a source, ids rising. Addresses are
+told, so it is there only if the operator wants to share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Callable
+from typing import Protocol
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from unstale.errors import InputError, StoreError, sentence
+from unstale.server.encodings import accepted, gzipped
+from unstale.server.endpoints import refusal
+
+#: sources told in one answer
+MOST = 5000
+MEDIA_TYPE = "application/jsonl"
+
+
+class Digests(Protocol):
+    """A store that knows what it holds."""
+
+    def digest_rows(self, since: float, after: int, limit: int) -> list[tuple[int, str, float, int, bytes]]:
+        """Sources with ids above `after` whose copies are as of `since` or later: id, address, as of, version, digest.
+
+        Those without a copy, and paused ones, are left out.
+        """
+
+
+def digest_route(shelf: Digests, clock: Callable[[], float], name: str) -> Route:
+    """The route; `name` is this replica's."""
+
+    async def digest(request: Request) -> Response:
+        """Everything since a time, in portions."""
+        try:
+            since, after = _number(request, "since"), _number(request, "after")
+        except InputError as error:
+            return refusal(400, str(error))
+        try:
+            body = await asyncio.to_thread(_written, shelf, clock(), name, since, int(after))
+        except StoreError as error:
+            return refusal(503, str(error))
+        fields = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Server": "unstale",
+                  "Vary": "accept-encoding"}  # fmt: skip
+        if "gzip" in accepted(request.headers.get("accept-encoding", "")):
+            fields["Content-Encoding"], body = "gzip", gzipped(body)
+        return Response(body, 200, fields, MEDIA_TYPE)
+
+    return Route("/digest", digest)
+
+
+def _written(shelf: Digests, now: float, name: str, since: float, after: int) -> bytes:
+    rows = shelf.digest_rows(since, after, MOST)
+    further = rows[-1][0] if len(rows) == MOST else None
+    lines = [json.dumps({"replica": name, "now": now, "next": further})]
+    lines += [
+        json.dumps({"source": address, "as_of": as_of, "version": version, "sha256": digest.hex()})
+        for _, address, as_of, version, digest in rows
+    ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _number(request: Request, name: str) -> float:
+    text = request.query_params.get(name, "0")
+    try:
+        value = float(text[:40])
+    except ValueError:
+        value = math.nan
+    if not 0.0 <= value < 2**53:
+        remedy = "give seconds since 1970" if name == "since" else "give the `next` of the answer before"
+        raise InputError(sentence(name, repr(text[:40]), "must be a number, 0 or more", remedy))
+    return value

@@ -1,0 +1,162 @@
+"""Header fields of copies, as bytes: two clocks (checked, changed), and a lifetime that every measured cache honours.
+
+Rules of this file:
+1. `Date` is when the copy was last known equal to its source (as-of), `Expires` when it is due, `Age` counts from
+   as-of. No max-age: nginx and most client caches ignore Age beside it, and would keep a copy past its life.
+2. A 304 carries what the 200 would, so that revalidating advances the client's clocks.
+3. What a source sent is content: its media type is passed on only if it is well-formed, its address never.
+"""
+
+from __future__ import annotations
+
+import math
+import mimetypes
+import re
+from dataclasses import dataclass
+from email.utils import formatdate, parsedate_to_datetime
+
+from unstale.server.shelf import Edition, Head
+
+Field = tuple[bytes, bytes]
+
+#: types that a browser can only show; everything else is offered as a file, or it could run as ours
+PASSIVE = frozenset(
+    ["text/plain", "text/csv", "application/json", "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"]
+)
+#: stale-if-error, in intervals: an outage of ours as long as this need not become one of theirs
+OUTAGE = 10
+#: seconds beyond which no lifetime is promised, and an eternity for HTTP
+YEAR = 31_536_000
+SAFE: tuple[Field, ...] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; form-action 'none'; sandbox"),
+    (b"server", b"unstale"),
+)
+
+_MEDIA_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+(\s*;\s*[\x20-\x7e]*)?")
+_NAME = re.compile(r"[A-Za-z*][A-Za-z0-9:/!#$%&'*+.^_`|~-]*")
+
+
+def http_date(at: float) -> bytes:
+    """A time as HTTP writes it, whole seconds, never before 1970.
+
+    >>> http_date(1763236800.9)
+    b'Sat, 15 Nov 2025 20:00:00 GMT'
+    """
+    return formatdate(min(max(math.floor(at), 0), 253402300799), usegmt=True).encode()
+
+
+def read_date(text: str) -> float | None:
+    """Seconds since the epoch from an HTTP date, None if it is none."""
+    try:
+        when = parsedate_to_datetime(text)
+        return when.timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def modified(edition: Edition) -> float:
+    """When this version was last modified: as the source says, if that can be true, else when we took it.
+
+    A source that stamps new content with a time before we took the old one would turn If-Modified-Since into a lie.
+    """
+    claim = read_date(edition.last_modified) if edition.last_modified else None
+    if claim is not None and math.floor(edition.before) < claim <= edition.taken_at:
+        return claim
+    return edition.taken_at
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """What a copy says about itself from one observation to the next; `at` adds what moves with the clock."""
+
+    checked: float
+    expires: float
+    fixed: tuple[Field, ...]
+    status: bytes
+    #: members of Cache-Status that come before ours
+    before: bytes = b""
+
+    def at(self, now: float, name: bytes, fresh: float) -> list[Field]:
+        """The fields at `now`: how long ago it was checked, what is left, how likely it is still fresh."""
+        return [
+            *self.fixed,
+            (b"age", b"%d" % max(now - self.checked, 0.0)),
+            (b"cache-status", b"%s%s; hit; ttl=%d" % (self.before, name, math.floor(self.expires - now))),
+            (b"replica-status", b"%s, fresh=%.3f" % (self.status, fresh)),
+        ]
+
+
+def times(head: Head, edition: Edition) -> Times:
+    """Dates, lifetime and origin of a copy; how long it may be used while we fail follows from the interval."""
+    checked, window = head.checked, int(min(max(head.due - head.checked, 0.0), YEAR))
+    expires = min(head.due, checked + YEAR)
+    fixed = (
+        (b"date", http_date(checked)),
+        (b"expires", http_date(expires)),
+        (b"cache-control", b"stale-while-revalidate=%d, stale-if-error=%d" % (window, min(window * OUTAGE, YEAR))),
+        (b"last-modified", http_date(min(modified(edition), checked))),
+        (b"vary", b"accept-encoding"),
+    )
+    path = _path(edition)
+    # Through other replicas `checked` is when the first of them looked: the time at the root travels unchanged.
+    # Structured fields date in whole seconds, too coarse to tell which of two replicas is ahead.
+    status = b"as-of=@%d;ms=%d, checked=@%d, changed=@%d, version=%d, hops=%d" % (
+        checked, 1000.0 * (checked % 1.0), checked, edition.taken_at, edition.version, len(path) + 1)  # fmt: skip
+    if head.failures:
+        status += b", failures=%d" % head.failures
+    return Times(checked, expires, fixed, status, b"".join(hop + b"; hit, " for hop in path))
+
+
+def kept(edition: Edition, now: float, name: bytes) -> list[Field]:
+    """What a named version says about itself: it never changes."""
+    return [
+        (b"date", http_date(now)),
+        (b"cache-control", b"max-age=%d, immutable" % YEAR),
+        (b"last-modified", http_date(modified(edition))),
+        (b"vary", b"accept-encoding"),
+        (b"cache-status", name + b"; hit"),
+        (b"replica-status", b"changed=@%d, version=%d, hops=%d" % (
+            edition.taken_at, edition.version, len(_path(edition)) + 1)),
+    ]  # fmt: skip
+
+
+def _path(edition: Edition) -> list[bytes]:
+    """The names of the replicas that a version came through."""
+    return [hop.encode() for hop in edition.via.split(", ") if hop]
+
+
+def content(source: int, edition: Edition) -> list[Field]:
+    """What the bytes are, and that they are nobody's script."""
+    media_type = edition.media_type if _MEDIA_TYPE.fullmatch(edition.media_type) else "application/octet-stream"
+    essence = media_type.partition(";")[0].strip().lower()
+    fields = [(b"content-type", media_type.encode()), (b"accept-ranges", b"bytes"), *SAFE]
+    if essence not in PASSIVE:
+        suffix = mimetypes.guess_extension(essence) or ".bin"
+        fields.append(
+            (b"content-disposition", f'attachment; filename="copy-{source}-{edition.version}{suffix}"'.encode())
+        )
+    return fields
+
+
+def matches(listed: str, etag: str) -> bool:
+    """Whether If-None-Match names this ETag, compared weakly.
+
+    >>> matches('"a", W/"b"', '"b"'), matches("*", '"b"'), matches('"ab"', '"b"')
+    (True, True, False)
+    """
+    if listed.strip() == "*":
+        return True
+    return any(tag.strip().removeprefix("W/") == etag for tag in listed.split(","))
+
+
+def structured_name(name: str) -> bytes:
+    """A name as a structured field writes it [RFC 9651]: a token if it can be one, else a string.
+
+    >>> structured_name("unstale"), structured_name("replica 7")
+    (b'unstale', b'"replica 7"')
+    """
+    if _NAME.fullmatch(name):
+        return name.encode()
+    text = "".join(c for c in name if " " <= c <= "~").replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'.encode()

@@ -1,0 +1,82 @@
+"""How likely copies are still fresh, asked for by many requests at once and looked up together.
+
+One look costs hundreds of microseconds, a thousand in one hardly more: requests of the same few milliseconds share it,
+and a copy's probability is kept until it can have moved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from unstale.core.learning.outlook import WIDTH, outlook
+from unstale.server.shelf import Head, Shelf
+
+#: a probability may be so much off, or a second out of date
+ERROR, SECOND = 0.02, 1.0
+#: seconds between two looks, which bounds what they cost: a tenth of a processor
+PAUSE = 0.005
+#: sources whose probability is remembered
+MOST = 50_000
+
+
+class Known(NamedTuple):
+    """A probability, the observation it follows from, and until when it is good enough."""
+
+    latest: int
+    until: float
+    fresh: float
+
+
+class Outlooks:
+    """The probability that a copy equals its source now."""
+
+    def __init__(self, shelf: Shelf, clock: Callable[[], float]) -> None:
+        self._shelf, self._clock = shelf, clock
+        self._known: dict[int, Known] = {}
+        self._asked: dict[int, asyncio.Future[tuple[float, float]]] = {}
+        #: when we last looked, on the loop's clock
+        self._looked = -math.inf
+        # The first look may compile for a second: not while somebody waits.
+        outlook(shelf.standing([], WIDTH), clock())
+
+    def known(self, source: int, head: Head, now: float) -> float | None:
+        """Of one copy, if it was looked up and cannot have moved by more than 0.02 since, or in this second."""
+        known = self._known.get(source)
+        return known.fresh if known is not None and known.latest == head.latest and now < known.until else None
+
+    async def fresh(self, source: int, head: Head, now: float) -> float:
+        """Of one copy, looked up together with all that are asked for in these milliseconds.
+
+        Freshness falls at most at the change rate, and at most by 1/e of the share by which its age grows: so long a
+        probability is kept.
+        """
+        waiting = self._asked.get(source)
+        if waiting is None:
+            loop = asyncio.get_running_loop()
+            if not self._asked:
+                loop.call_at(max(loop.time(), self._looked + PAUSE), self._look)
+            waiting = self._asked[source] = loop.create_future()
+        fresh, change_rate = await asyncio.shield(waiting)
+        kept = max(SECOND, ERROR / max(change_rate, 1e-9), ERROR * (now - head.checked))
+        self._known[source] = Known(head.latest, now + kept, fresh)
+        return fresh
+
+    def _look(self) -> None:
+        asked, self._asked = self._asked, {}
+        self._looked = asyncio.get_running_loop().time()
+        if len(self._known) > MOST:
+            self._known.clear()
+        try:
+            standing = self._shelf.standing(list(asked), WIDTH)
+            seen = outlook(standing, self._clock())
+            each = zip(seen.fresh.tolist(), seen.change_rate.tolist(), strict=True)
+            found = dict(zip(standing.source.tolist(), each, strict=True))
+        except Exception as error:  # every request that waits must hear of it
+            for waiting in asked.values():
+                waiting.set_exception(error)
+            return
+        for source, waiting in asked.items():
+            waiting.set_result(found.get(source, (0.0, 0.0)))

@@ -1,0 +1,195 @@
+"""The proxy as a server runs it: an ASGI application in front of named origins."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, Protocol
+
+from unstale.errors import InputError, require
+from unstale.ports import Fetched
+from unstale.server.problems import problem
+from unstale.server.proxy.cache import Cache
+from unstale.server.proxy.fields import Fields, directives, members
+from unstale.server.proxy.origin import Asked, Served
+from unstale.server.proxy.upstream import Upstream
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
+_ORIGIN = re.compile(r"https?://[^/?#@\s]+/?")
+
+
+class Fleet(Protocol):
+    """What the proxy tells those who keep the fleet: how often what it holds is asked for."""
+
+    def wanted(self, requests: Mapping[str, int], seconds: float) -> None:
+        """These addresses were asked for so often in the last `seconds`; those not named were not."""
+
+
+class Proxy:
+    """A shared cache in front of named origins, by RFC 9111.
+
+    `origins` maps the host that a client names to the origin that answers for it, `"*"` standing for all others: one
+    entry makes a reverse proxy, an entry per site a forward one for them. `lifetime` is what was learned of an
+    address, in seconds: it replaces the guess where a response does not say how long it is fresh. `fleet` is told
+    every `telling` seconds what was asked for; `renew` polls one address, for an engine that knows when that pays.
+    `upload` bounds the bytes of a request's body, `most` all stored responses, `largest` one of them.
+    """
+
+    def __init__(
+        self, upstream: Upstream, origins: Mapping[str, str], *, lifetime: Callable[[str], float | None] | None = None,
+        fleet: Fleet | None = None, telling: float = 60.0, name: str = "", most: int = 256 * 2**20,
+        largest: int = 16 * 2**20, upload: int = 16 * 2**20, now: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        require(origins, "origins", dict(origins), "must name an origin", "map a host, or '*', to http://origin")
+        for origin in origins.values():
+            require(_ORIGIN.fullmatch(origin), "origin", repr(origin), "must be a scheme and a host",
+                    "write it like http://127.0.0.1:8000")  # fmt: skip
+        require(not name or _NAME.fullmatch(name), "name", repr(name), "must be letters, digits, dots and dashes",
+                "write it like edge-1")  # fmt: skip
+        self._origins = {host.lower(): origin.rstrip("/") for host, origin in origins.items()}
+        # Loops are told by this name, so no two proxies in a row may share it.
+        self._name = name or f"unstale-{secrets.token_hex(4)}"
+        learned = lifetime or (lambda address: None)
+        self.cache = Cache(upstream, learned=learned, most=most, largest=largest, now=now)
+        self._upload, self._fleet, self._telling, self._now = upload, fleet, telling, now
+        self._counts: Counter[str] = Counter()
+        self._teller: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection."""
+        if scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def renew(self, address: str) -> Fetched:
+        """Poll one address and keep what comes; see `Cache.renew`."""
+        return await self.cache.renew(address)
+
+    async def close(self) -> None:
+        """End what runs behind, and give back connections."""
+        if self._teller is not None:
+            self._teller.cancel()
+            await asyncio.gather(self._teller, return_exceptions=True)
+        await self.cache.close()
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                await self.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _tell(self, fleet: Fleet) -> None:
+        since = self._now()
+        while True:
+            await asyncio.sleep(self._telling)
+            counts, self._counts, until = self._counts, Counter(), self._now()
+            fleet.wanted(counts, until - since)
+            since = until
+
+    async def _serve(self, scope: Message, receive: Receive, send: Send) -> None:
+        fields = Fields.of((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
+        host = (fields.first("host") or "").lower()
+        origin = self._origins.get(host) or self._origins.get("*")
+        method = scope["method"]
+        if method in ("CONNECT", "TRACE"):
+            return await self._refuse(send, method, 501, f"{method} is not supported by this proxy")
+        if origin is None:
+            return await self._refuse(send, method, 421, "this proxy does not answer for the host that was asked for")
+        if any(via.split()[1:2] == [self._name] for via in members(fields.joined("via"))):
+            return await self._refuse(send, method, 508, "the request came back to this proxy: its origin points at it")
+        body = await self._body(fields, receive)
+        if body is None:
+            return await self._refuse(send, method, 413, f"a request may bring at most {self._upload} bytes")
+        path = scope.get("raw_path") or scope["path"].encode()
+        query = b"?" + scope["query_string"] if scope["query_string"] else b""
+        if not path.startswith(b"/"):
+            # Anything else would change the host that it is appended to.
+            return await self._refuse(send, method, 400, "the path must begin with a slash")
+        address = origin + "".join(chr(c) if 0x21 <= c <= 0x7E else f"%{c:02X}" for c in path + query)
+        onward = fields.end_to_end().without({"host", "content-length", "expect"})
+        onward = onward.having(("via", _listed(onward.joined("via"), f"{scope['http_version']} {self._name}")))
+        wish = directives(fields.joined("cache-control"))
+        asked = Asked(method, address, onward, wish, body or None)
+        try:
+            served = await self.cache.answer(asked)
+        except InputError as error:
+            return await self._refuse(send, method, 400, str(error))
+        except OSError as error:
+            return await self._refuse(send, method, 504 if isinstance(error, TimeoutError) else 502, str(error))
+        # Only what is held may join the fleet: its origin allows that it is kept, and shared.
+        if self._fleet is not None and address in self.cache.stock:
+            self._counts[address] += 1
+            self._teller = self._teller or asyncio.create_task(self._tell(self._fleet))
+        if served is None:
+            return await self._refuse(send, method, 504, "nothing is stored that answers, and only that was asked for")
+        await self._send(send, method, served)
+        return None
+
+    async def _body(self, fields: Fields, receive: Receive) -> bytes | None:
+        """The body of a request, None if it is too long."""
+        if int(fields.first("content-length") or 0) > self._upload:
+            return None
+        chunks, size, more = [], 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                break
+            chunks.append(message.get("body", b""))
+            size += len(chunks[-1])
+            if size > self._upload:
+                return None
+            more = message.get("more_body", False)
+        return b"".join(chunks)
+
+    async def _send(self, send: Send, method: str, served: Served) -> None:
+        fields = served.fields
+        if served.status >= 600:
+            return await self._refuse(send, method, 502, f"the origin answered with status {served.status}")
+        if served.status in (204, 304):
+            fields = fields.without({"content-length"})
+        elif isinstance(served.body, bytes) and method != "HEAD":
+            fields = fields.having(("content-length", str(len(served.body))))
+        fields = fields.having(
+            ("via", _listed(fields.joined("via"), f"1.1 {self._name}")),
+            ("cache-status", _listed(fields.joined("cache-status"), f"{self._name}; {served.how}")),
+        )
+        await send({"type": "http.response.start", "status": served.status, "headers": _lines(fields)})
+        if isinstance(served.body, bytes):
+            return await send({"type": "http.response.body", "body": b"" if method == "HEAD" else served.body})
+        try:
+            async for chunk in served.body:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        except OSError:
+            return None  # The server breaks the connection off, which is all that can still be said.
+        finally:
+            if served.close is not None:
+                await served.close()
+        return await send({"type": "http.response.body", "body": b""})
+
+    async def _refuse(self, send: Send, method: str, status: int, detail: str) -> None:
+        status, headers, body = problem(status, detail)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else body})
+
+
+def _listed(before: str | None, last: str) -> str:
+    return f"{before}, {last}" if before else last
+
+
+def _lines(fields: Fields) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields.lines]

@@ -1,0 +1,138 @@
+"""One origin's answers: asked for by condition where something is held, and kept on their way to the client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from unstale.server.proxy import rules
+from unstale.server.proxy.fields import Directives, Fields, as_date
+from unstale.server.proxy.replies import reply
+from unstale.server.proxy.stored import Stock, Stored, selecting
+from unstale.server.proxy.upstream import Answered, Upstream
+
+#: bytes of a storable body that are read before the client gets its first, so that others can wait for the whole
+AHEAD = 2**20
+#: by which a client or a cache asks whether what it holds is still good
+CONDITIONS = ("if-none-match", "if-modified-since")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request of a client, ready to be sent on; `wish` are its directives."""
+
+    method: str
+    address: str
+    fields: Fields
+    wish: Directives
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The answer for a client. `how` is what Cache-Status says of it; a body that is not there yet is iterated."""
+
+    status: int
+    fields: Fields
+    body: bytes | AsyncIterator[bytes]
+    how: str
+    #: to be called when the body is taken, or no longer wanted
+    close: Callable[[], Awaitable[None]] | None = None
+
+
+class Origin:
+    """Asks for a cache and fills its stock; `largest` bounds the bytes of one stored body."""
+
+    def __init__(
+        self, upstream: Upstream, stock: Stock, learned: Callable[[str], float | None], largest: int,
+        now: Callable[[], float],
+    ) -> None:  # fmt: skip
+        self._upstream, self._stock, self._learned = upstream, stock, learned
+        self._largest, self._now = largest, now
+
+    async def confirm(self, asked: Asked, held: list[Stored]) -> tuple[Stored | None, Answered, float]:
+        """The held response that a 304 confirmed, freshened, or None and the answer; and when it was asked for."""
+        conditions: tuple[tuple[str, str], ...] = ()
+        if len(held) == 1 and held[0].selecting == selecting([n for n, _ in held[0].selecting], asked.fields):
+            conditions = rules.validators(held[0].fields)
+        elif not any(name in asked.fields for name in CONDITIONS):
+            # Another variant may be the answer to this request too: its entity tag asks.
+            tags = [tag for stored in held if (tag := stored.fields.first("etag"))]
+            conditions = (("if-none-match", ", ".join(tags)),) if tags else ()
+        fields = Fields((*asked.fields.without(CONDITIONS).lines, *conditions)) if conditions else asked.fields
+        asked_at = self._now()
+        answered = await self._upstream.ask(asked.method, asked.address, fields.lines)
+        if answered.status != 304 or not conditions:
+            return None, answered, asked_at
+        await answered.close()
+        meant = [stored for stored in held if rules.confirms(stored, Fields.of(answered.lines))]
+        if len(meant) != 1:
+            # It confirms something we do not hold; only the whole answer helps.
+            plain = replace(asked, fields=asked.fields.without(CONDITIONS))
+            return None, await self._upstream.ask("GET", asked.address, plain.fields.lines), asked_at
+        return self.freshened(meant[0], asked, answered, asked_at), answered, asked_at
+
+    def freshened(self, stored: Stored, asked: Asked, answered: Answered, asked_at: float) -> Stored:
+        """A stored response that an answer confirmed, with its new fields, and kept."""
+        fresh = rules.freshened(
+            stored, Fields.of(answered.lines), asked_at=asked_at, taken_at=self._now(), request=asked.fields,
+            learned=self._learned(asked.address),
+        )  # fmt: skip
+        self._stock.put(fresh)
+        return fresh
+
+    async def deliver(self, asked: Asked, answered: Answered, asked_at: float, old: Stored | None, why: str) -> Served:
+        """The answer as it came; kept on the way if it may be, and in place of what it replaces."""
+        status, fields = answered.status, Fields.of(answered.lines)
+        taken_at = self._now()
+        told = f"fwd={why}; fwd-status={status}"
+        learned = self._learned(asked.address)
+        kept = rules.to_store(
+            asked.address, status, asked.fields, fields, asked_at=asked_at, taken_at=taken_at, learned=learned
+        )
+        if kept is None:
+            if old is not None and status < 500 and status != 304:
+                self._stock.drop(old)
+            return Served(status, passed(fields, taken_at), answered.body, told, answered.close)
+        ahead, size = [], 0
+        pieces = answered.body
+        async for chunk in pieces:
+            ahead.append(chunk)
+            size += len(chunk)
+            if size > AHEAD:
+                long = self._kept_on_the_way(kept, ahead, pieces)
+                return Served(status, passed(fields, taken_at), long, f"{told}; stored", answered.close)
+        body = b"".join(ahead)
+        done = rules.whole(kept, body)
+        if done is not None:
+            self._stock.put(done)
+        served = Served(status, passed(fields, taken_at), body, told + ("; stored" if done else ""))
+        # The client may hold the very response that we now hold too.
+        if done is not None and status == 200 and any(name in asked.fields for name in CONDITIONS):
+            found = reply(done, "GET", asked.fields.without({"range"}), taken_at)
+            if found is not None and found.status == 304:
+                return replace(served, status=304, fields=found.fields.without({"age"}), body=b"")
+        return served
+
+    async def _kept_on_the_way(
+        self, kept: Stored, chunks: list[bytes], rest: AsyncIterator[bytes]
+    ) -> AsyncIterator[bytes]:
+        """A long body: on to the client as it comes, and into the stock at its end if it is not too long for it."""
+        for chunk in tuple(chunks):
+            yield chunk
+        size = sum(map(len, chunks))
+        async for chunk in rest:
+            size += len(chunk)
+            if size <= self._largest:
+                chunks.append(chunk)
+            else:
+                chunks.clear()
+            yield chunk
+        if chunks and (done := rules.whole(kept, b"".join(chunks))):
+            self._stock.put(done)
+
+
+def passed(fields: Fields, now: float) -> Fields:
+    """What goes on to the client of an answer that was just received."""
+    passed = fields.end_to_end()
+    return passed if "date" in passed else passed.having(("date", as_date(now)))

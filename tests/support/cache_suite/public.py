@@ -1,0 +1,68 @@
+"""The public conformance suite for HTTP caches (npm `http-cache-tests`), run against the proxy on loopback.
+
+`python -m support.cache_suite.public DIRECTORY`, in the tests folder, prints how many of its tests pass. The directory
+is a checkout with its packages installed; node runs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from unstale.adapters.addresses import Gate
+from unstale.adapters.http_upstream import HttpUpstream
+from unstale.server.proxy.app import Proxy
+from unstale.server.serving import serve
+
+
+def _port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        number: int = probe.getsockname()[1]
+        return number
+
+
+async def run(directory: Path) -> dict[str, Any]:
+    """The suite's own verdicts by test: True, or why not."""
+    node = shutil.which("node")
+    assert node is not None, "node is not installed"
+    origin, port = _port(), _port()
+    settings = {
+        "npm_config_protocol": "http", "npm_config_port": str(origin), "npm_config_id": "", "npm_package_config_id": "",
+        "npm_config_base": f"http://127.0.0.1:{port}", "npm_config_pidfile": os.devnull,
+    }  # fmt: skip
+    environment = os.environ | settings
+    server = await asyncio.create_subprocess_exec(
+        node, "--no-warnings", "server/server.mjs", cwd=directory, env=environment, stdout=asyncio.subprocess.DEVNULL
+    )
+    stop = asyncio.Event()
+    proxy = Proxy(HttpUpstream(Gate(["127.0.0.0/8"]), seconds=8.0), {"*": f"http://127.0.0.1:{origin}"})
+    serving = asyncio.create_task(serve(proxy, "127.0.0.1", port, token=None, stop=stop))
+    try:
+        await asyncio.sleep(2.0)
+        client = await asyncio.create_subprocess_exec(
+            node, "--no-warnings", "cli.mjs", cwd=directory, env=environment, stdout=asyncio.subprocess.PIPE
+        )
+        output, _ = await asyncio.wait_for(client.communicate(), 300.0)
+    finally:
+        server.terminate()
+        await server.wait()
+        stop.set()
+        await serving
+        await proxy.close()
+    found: dict[str, Any] = json.loads(output[output.index(b"{") :])
+    return found
+
+
+if __name__ == "__main__":
+    verdicts = asyncio.run(run(Path(sys.argv[1])))
+    for name, verdict in verdicts.items():
+        if verdict is not True:
+            sys.stdout.write(f"{name}: {verdict}\n")
+    sys.stdout.write(f"{sum(v is True for v in verdicts.values())} of {len(verdicts)} pass\n")

@@ -1,0 +1,323 @@
+"""Copies over ASGI: what is sent, what is said about it, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+import zstandard
+
+from support.asgi import START, Got, Kept, ask, asked
+from unstale.server.app import replica
+from unstale.server.asking import StoreAsker
+from unstale.server.headers import read_date
+from unstale.server.heads import Heads
+from unstale.server.shelf import Head
+
+TEXT = b"the quick brown fox jumps over the lazy dog, again and again and again. " * 30
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Kept]:
+    kept = Kept(tmp_path / "s.db")
+    yield kept
+    kept.close()
+
+
+@pytest.fixture
+def app(kept: Kept) -> object:
+    return replica(kept.shelf, clock=kept.clock)
+
+
+def test_a_copy_and_what_it_says_about_itself(kept: Kept, app: object) -> None:
+    kept.poll(TEXT)
+    kept.now += 60
+    kept.poll()
+    kept.now += 12.5
+    got = asked(app, "/copies/1")
+    assert (got.status, got.body) == (200, TEXT)
+    assert got.fields["content-length"] == str(len(TEXT))
+    assert read_date(got.fields["date"]) == START + 60, "checked, not changed"
+    assert read_date(got.fields["expires"]) == START + 120
+    assert got.fields["age"] == "12"
+    assert read_date(got.fields["last-modified"]) == START, "changed, not checked"
+    assert "max-age" not in got.fields["cache-control"]
+    assert f"checked=@{START + 60:.0f}, changed=@{START:.0f}, version=1" in got.fields["replica-status"]
+    assert 0.0 < float(got.fields["replica-status"].rpartition("fresh=")[2]) < 1.0
+    head = asked(app, "/copies/1", "HEAD")
+    assert (head.status, head.fields, head.body) == (200, got.fields, b"")
+
+
+def test_expires_minus_date_minus_age_is_what_is_left(kept: Kept, app: object) -> None:
+    """[RFC 9111 4.2]: lifetime Expires − Date, current age Age: what remains is Expires − now."""
+    kept.poll(TEXT, wait=600)
+    for passed in (0.0, 1.0, 599.0, 700.0):
+        kept.now = START + passed
+        fields = asked(app, "/copies/1").fields
+        lifetime = read_date(fields["expires"]) - read_date(fields["date"])  # type: ignore[operator]
+        assert lifetime - int(fields["age"]) == 600 - passed
+        assert f"ttl={600 - passed:.0f}" in fields["cache-status"]
+
+
+def test_codings_have_their_own_tags(kept: Kept, app: object) -> None:
+    kept.poll(TEXT)
+    plain, packed, zipped = (asked(app, "/copies/1", accept_encoding=a) for a in ("", "zstd, gzip", "gzip"))
+    assert [g.fields.get("content-encoding") for g in (plain, packed, zipped)] == [None, "zstd", "gzip"]
+    assert plain.body == TEXT == zstandard.decompress(packed.body) == gzip.decompress(zipped.body)
+    assert len({g.fields["etag"] for g in (plain, packed, zipped)}) == 3
+    assert {g.fields["vary"] for g in (plain, packed, zipped)} == {"accept-encoding"}
+    with apsw.Connection(str(kept.store.path), flags=apsw.SQLITE_OPEN_READONLY) as db:
+        assert packed.body == db.execute("SELECT body FROM contents").get, "as it was stored"
+
+
+def test_revalidation(kept: Kept, app: object) -> None:
+    kept.poll(TEXT, last_modified="Sat, 15 Nov 2025 19:00:00 GMT")
+    full = asked(app, "/copies/1")
+    tag = full.fields["etag"]
+    for condition in (tag, f'"other", W/{tag}', "*"):
+        same = asked(app, "/copies/1", if_none_match=condition)
+        assert (same.status, same.body) == (304, b"")
+        for name in ("date", "age", "expires", "cache-control", "etag", "vary", "cache-status", "replica-status"):
+            assert same.fields[name] == full.fields[name]
+    assert asked(app, "/copies/1", if_none_match='"other"').status == 200
+    assert asked(app, "/copies/1", if_none_match=tag, accept_encoding="gzip").status == 200
+    assert asked(app, "/copies/1", if_modified_since="Sat, 15 Nov 2025 19:00:00 GMT").status == 304
+    assert asked(app, "/copies/1", if_modified_since="Sat, 15 Nov 2025 18:59:59 GMT").status == 200
+    assert asked(app, "/copies/1", if_modified_since="rubbish").status == 200
+    both = {"if_none_match": '"other"', "if_modified_since": "Sat, 15 Nov 2025 19:00:00 GMT"}
+    assert asked(app, "/copies/1", **both).status == 200
+
+
+def test_a_new_version_is_seen_at_once(kept: Kept, app: object) -> None:
+    kept.poll(b"one")
+    first = asked(app, "/copies/1")
+    kept.now += 60
+    kept.poll(b"two")
+    second = asked(app, "/copies/1", if_none_match=first.fields["etag"])
+    assert (second.status, second.body) == (200, b"two")
+    assert "version=2" in second.fields["replica-status"]
+
+
+def test_ranges(kept: Kept, app: object) -> None:
+    kept.poll(TEXT)
+    full = asked(app, "/copies/1")
+    part = asked(app, "/copies/1", range="bytes=4-8")
+    assert (part.status, part.body) == (206, b"quick")
+    assert part.fields["content-range"] == f"bytes 4-8/{len(TEXT)}"
+    assert part.fields["etag"] == full.fields["etag"]
+    several = asked(app, "/copies/1", range="bytes=0-2,4-8")
+    assert several.status == 206
+    assert several.fields["content-type"].startswith("multipart/byteranges; boundary=")
+    for condition, status in (
+        (full.fields["etag"], 206),
+        (full.fields["last-modified"], 206),
+        ('"x"', 200),
+        (f"W/{full.fields['etag']}", 200),
+    ):
+        assert asked(app, "/copies/1", range="bytes=0-1", if_range=condition).status == status
+    refused = asked(app, "/copies/1", range=f"bytes={len(TEXT)}-")
+    assert (refused.status, refused.fields["content-range"]) == (416, f"bytes */{len(TEXT)}")
+    assert asked(app, "/copies/1", range="bytes=" + ",".join(f"{3 * i}-{3 * i}" for i in range(99))).status == 416
+    assert asked(app, "/copies/1", "HEAD", range="bytes=0-1").status == 200
+
+
+def test_by_address(kept: Kept, app: object) -> None:
+    kept.poll(TEXT)
+    got = asked(app, "/copy?source=https%3A%2F%2Fa.example%2F0")
+    assert (got.status, got.body, got.fields["content-location"]) == (200, TEXT, "/copies/1")
+    assert asked(app, "/copy?source=https://b.example").status == 404
+    assert asked(app, "/copy").status == 404
+
+
+def test_kept_versions_never_change(kept: Kept, app: object) -> None:
+    for text in (b"one", b"two", b"three", b"four"):
+        kept.poll(text)
+        kept.now += 60
+    got = asked(app, "/copies/1?version=2")
+    assert (got.status, got.body) == (200, b"two")
+    assert got.fields["cache-control"] == "max-age=31536000, immutable"
+    assert "expires" not in got.fields
+    assert asked(app, "/copies/1?version=2", if_none_match=got.fields["etag"]).status == 304
+    gone = asked(app, "/copies/1?version=1")
+    assert gone.status == 404
+    assert json.loads(gone.body)["detail"] == "version 1 of source 1 is not kept: there are 4, 3, 2"
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/copies/2", 404), ("/copies/", 404), ("/copies/1/", 404), ("/copies/01", 404), ("/copies/../1", 404),
+     ("/copies/1%2e", 404), ("/copies/-1", 404), ("/copies/" + "9" * 40, 404), ("/copies/١", 404),
+     ("/copies/1?maxage=3", 400), ("/copies/1?max_age=x", 400), ("/nothing", 404),
+     ("/copies/1?" + "&".join(f"p{i}=1" for i in range(50)), 400)],
+)  # fmt: skip
+def test_refusals_are_problems(kept: Kept, app: object, path: str, status: int) -> None:
+    kept.poll(TEXT)
+    got = asked(app, path)
+    assert got.status == status
+    assert got.fields["content-type"] == "application/problem+json"
+    assert got.fields["x-content-type-options"] == "nosniff"
+    assert json.loads(got.body)["status"] == status
+
+
+def test_only_reading(kept: Kept, app: object) -> None:
+    got = asked(app, "/copies/1", "POST")
+    assert (got.status, got.fields["allow"]) == (405, "GET, HEAD")
+
+
+def test_nothing_yet(kept: Kept, app: object) -> None:
+    got = asked(app, "/copies/1")
+    assert (got.status, got.fields["retry-after"]) == (503, "1")
+    assert asked(app, "/copies/1", cache_control="only-if-cached").status == 503
+
+
+def test_bounds_from_the_copy_alone(kept: Kept, app: object) -> None:
+    kept.poll(TEXT)
+    kept.now += 40
+    assert asked(app, "/copies/1", cache_control="max-age=40").status == 200
+    refused = asked(app, "/copies/1?max_age=39")
+    assert (refused.status, refused.fields["retry-after"]) == (504, "21")
+    assert refused.fields["replica-status"] == f"as-of=@{START:.0f}, version=1"
+    assert json.loads(refused.body)["detail"] == "the copy was checked 40 s ago, max-age allows 39 s"
+    assert asked(app, "/copies/1", cache_control="min-fresh=21").status == 504
+    assert asked(app, "/copies/1", cache_control="no-cache").status == 504
+    assert asked(app, "/copies/1", cache_control="no-cache, stale-if-error=5").status == 200
+    assert asked(app, "/copies/1?min_version=1").status == 200
+    assert asked(app, "/copies/1?min_version=2").status == 504
+    kept.now += 80
+    assert asked(app, "/copies/1", cache_control="max-stale=60").status == 200
+    assert asked(app, "/copies/1", cache_control="max-stale=59").status == 504
+    assert asked(app, "/copies/1", cache_control="no-cache, stale-if-error=5").status == 504
+    assert asked(app, "/copies/1", cache_control="max-stale").status == 200
+
+
+def test_a_browser_s_reload_is_a_wish(kept: Kept, app: object) -> None:
+    kept.poll(TEXT)
+    kept.now += 40
+    assert asked(app, "/copies/1", cache_control="max-age=0").status == 504
+    assert asked(app, "/copies/1", cache_control="max-age=0", sec_fetch_mode="navigate").status == 200
+
+
+class Engine:
+    """Polls when it is asked to."""
+
+    def __init__(self, kept: Kept, data: bytes | None = None, *, failed: bool = False, mute: bool = False) -> None:
+        self.kept, self.data, self.failed, self.mute, self.asks = kept, data, failed, mute, 0
+
+    async def ask(self, source: int, deadline: float) -> Head | None:
+        self.asks += 1
+        if self.mute:
+            return None
+        self.kept.now += 0.3
+        await self.hint(source)
+        self.kept.poll(self.data, failed=self.failed)
+        return Heads(self.kept.shelf).of(source)
+
+    async def hint(self, source: int) -> None:
+        self.kept.store.set_due([source], [self.kept.now])
+
+
+def test_a_bound_is_met_by_one_poll(kept: Kept) -> None:
+    kept.poll(TEXT)
+    kept.now += 40
+    engine = Engine(kept, b"new")
+    app = replica(kept.shelf, clock=kept.clock, asker=engine)
+    assert asked(app, "/copies/1?max_age=60").body == TEXT
+    assert engine.asks == 0
+    got = asked(app, "/copies/1", cache_control="max-age=0")
+    assert (got.status, got.body, got.fields["age"], engine.asks) == (200, b"new", "0", 1)
+    kept.now += 40
+    assert asked(app, "/copies/1", cache_control="max-age=10, only-if-cached").status == 504
+    assert engine.asks == 1
+
+
+@pytest.mark.parametrize(("engine", "why"), [({"failed": True}, "the poll for it failed"), ({"mute": True}, "max-age")])
+def test_a_poll_that_does_not_help(kept: Kept, engine: dict[str, bool], why: str) -> None:
+    kept.poll(TEXT)
+    kept.now += 40
+    app = replica(kept.shelf, clock=kept.clock, asker=Engine(kept, **engine))
+    refused = asked(app, "/copies/1?max_age=10")
+    assert refused.status == 504
+    assert why in json.loads(refused.body)["detail"]
+    stale = asked(app, "/copies/1?max_age=10&stale_if_error=1h")
+    assert (stale.status, stale.body) == (200, TEXT)
+
+
+def test_asking_through_the_store(kept: Kept) -> None:
+    """Makes the source due, and waits for what another connection records."""
+    kept.poll(TEXT)
+    kept.now += 10
+    app = replica(kept.shelf, clock=kept.clock, asker=StoreAsker(kept.store, kept.shelf, kept.clock))
+
+    async def play() -> tuple[Got, Got]:
+        waiting = [asyncio.ensure_future(ask(app, "/copies/1?max_age=5")) for _ in range(2)]
+        while not (claims := kept.store.claim(kept.now, 10, lease=60.0, owner="test")):
+            await asyncio.sleep(0.001)
+        assert [claim.source for claim in claims] == [1]
+        kept.store.give_back("test")
+        kept.poll(b"new")
+        first, second = await asyncio.gather(*waiting)
+        return first, second
+
+    for got in asyncio.run(play()):
+        assert (got.status, got.body) == (200, b"new")
+
+
+def test_asking_gives_up_at_the_deadline(kept: Kept) -> None:
+    kept.poll(TEXT)
+
+    async def play() -> Head | None:
+        asker = StoreAsker(kept.store, kept.shelf, kept.clock)
+        waiting = asyncio.ensure_future(asker.ask(1, START + 5))
+        await asyncio.sleep(0.01)
+        kept.now = START + 6
+        return await waiting
+
+    assert asyncio.run(play()) is None
+
+
+def test_damaged_bytes_are_not_served(kept: Kept, app: object) -> None:
+    kept.poll(TEXT)
+    with apsw.Connection(str(kept.store.path)) as db:
+        body = bytearray(db.execute("SELECT body FROM contents").get)
+        body[-3] ^= 4
+        db.execute("UPDATE contents SET body = ?", (bytes(body),))
+    for coding in ("", "zstd"):
+        got = asked(app, "/copies/1", accept_encoding=coding)
+        assert got.status == 500
+        assert "damaged" in json.loads(got.body)["detail"]
+
+
+def test_memory_is_bounded(tmp_path: Path) -> None:
+    from unstale.server.copies import Copies
+
+    kept = Kept(tmp_path / "many.db", sources=20)
+    kept.poll(bytes(range(256)) * 40)
+    copies = Copies(kept.shelf, kept.clock, memory=100_000)
+    for _ in range(2):
+        for source in kept.ids:
+            assert asked(copies, f"/copies/{source}").status == 200
+            assert copies._kept <= 100_000
+            assert copies._kept == sum(held.size for held in copies._held.values())
+    assert 1 < len(copies._held) < 20
+    kept.close()
+
+
+def test_requests_of_one_moment_share_a_look(tmp_path: Path) -> None:
+    kept = Kept(tmp_path / "many.db", sources=100)
+    kept.poll(TEXT)
+    app = replica(kept.shelf, clock=kept.clock)
+    looks = []
+    standing = kept.shelf.standing
+    kept.shelf.standing = lambda sources, width: looks.append(len(sources)) or standing(sources, width)  # type: ignore[method-assign, func-returns-value]
+
+    async def play() -> list[Got]:
+        return await asyncio.gather(*(ask(app, f"/copies/{source}") for source in kept.ids))
+
+    assert {got.status for got in asyncio.run(play())} == {200}
+    assert looks == [100]
+    kept.close()

@@ -1,0 +1,63 @@
+"""How sources stand: never older than the last commit, and not asked of the store more often than needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.asgi import START, Kept
+from unstale.server.heads import Heads
+from unstale.server.shelf import Head
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Kept]:
+    kept = Kept(tmp_path / "s.db", sources=3)
+    kept.poll(b"a")
+    yield kept
+    kept.close()
+
+
+def counted(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    reads: list[list[int]] = []
+    rows = kept.shelf.head_rows
+    monkeypatch.setattr(kept.shelf, "head_rows", lambda sources: [reads.append(sorted(sources)), rows(sources)][1])
+    return reads
+
+
+def test_the_mark_moves_with_every_commit_and_with_nothing_else(kept: Kept) -> None:
+    mark = kept.shelf.mark()
+    assert mark is not None
+    kept.shelf.counters()
+    kept.store.fleet(15)
+    assert kept.shelf.mark() == mark
+    seen = {mark}
+    for i in range(50):
+        kept.store.set_due([1], [START + i])
+        seen.add(kept.shelf.mark())
+    assert len(seen) == 51
+
+
+def test_every_commit_is_seen(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads, heads = counted(kept, monkeypatch), Heads(kept.shelf)
+    assert heads.of(1) == Head(1, 1, START, START + 60, 0)
+    assert heads.of(1) == heads.of(1)
+    assert heads.of(2) is not None
+    assert reads == [[1], [2]]
+    kept.store.set_due([2], [START + 5])
+    head = heads.of(2)
+    assert head is not None
+    assert head.due == START + 5
+    assert reads[2:] == [[1, 2]], "what was asked for before is read together"
+    kept.store.remove([1])
+    assert heads.of(1) is None
+    assert heads.of(4) is None
+
+
+def test_where_the_store_cannot_tell_it_is_asked_each_time(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads, heads = counted(kept, monkeypatch), Heads(kept.shelf)
+    monkeypatch.setattr(kept.shelf, "mark", lambda: None)
+    assert heads.of(1) == heads.of(1)
+    assert reads == [[1], [1]]
