@@ -1,0 +1,241 @@
+"""Replicas that help each other: now and then ask a random one what it holds, and take what is newer than ours.
+
+Rules of this file:
+1. What a peer says is weighed by the time at which its copy was equal to the source, never by when it reached us.
+2. A body counts only with the SHA-256 that was announced for it. Who announces what is not so is left alone.
+3. Peers share what they have within a bound of bytes per second; polls of sources do not pay for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from unstale.core.checks import number
+from unstale.engine.budget import Bucket
+from unstale.engine.desk import Desk
+from unstale.errors import StoreError, require
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Claim, Clock, Fetched, Peering
+
+News = Sequence[tuple[int, Fetched]]
+
+#: seconds by which another machine's clock may be off, and by which what is asked for overlaps what was asked before:
+#: a poll that began earlier may have ended later
+SKEW, OVERLAP = 5.0, 60.0
+#: portions of a digest read in one contact, and copies fetched at a time
+PORTIONS, TOGETHER = 50, 8
+#: times differ by what headers cut off
+TICK = 0.002
+#: seconds for which a peer that failed rests, doubled each time up to the second; and one that said what is not so
+REST, REST_AT_MOST = 2.0, 600.0
+BAN, BAN_AT_MOST = 3600.0, 86_400.0
+#: doubtful things that a peer may say before it is taken for a liar: a source may go back to what it was
+PATIENCE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PeerTerms:
+    """Who the peers are, contacts per second, peers of one contact, and bytes per second that they may send us."""
+
+    peers: tuple[str, ...]
+    rate: float
+    asked: int = 1
+    share: float = 2.0**18
+
+    def __post_init__(self) -> None:
+        number("rate", self.rate, above=0, remedy="give contacts per second")
+        number("share", self.share, above=0, remedy="give bytes per second")
+        require(1 <= self.asked <= max(len(self.peers), 1), "ask", self.asked,
+                f"must be from 1 to {len(self.peers)}, the number of peers", "ask fewer")  # fmt: skip
+
+
+@dataclass(slots=True)
+class Peer:
+    """How things stand with one peer. `taken` counts copies that were newer than ours, `confirmed` newer looks."""
+
+    address: str
+    contacts: int = 0
+    taken: int = 0
+    confirmed: int = 0
+    failed: int = 0
+    doubts: int = 0
+    bans: int = 0
+    received: int = 0
+    in_row: int = 0
+    resting: float = -math.inf
+    reason: str = ""
+    #: as of when everything it holds is known to us
+    seen: float = field(default=0.0, repr=False)
+
+
+class Peers:
+    """Asks peers and hands on what they have that is newer.
+
+    `accept` takes news into the store and says how many it took; `tell(name, facts)` hears of events.
+    """
+
+    def __init__(self, terms: PeerTerms, peering: Peering, desk: Desk, accept: Callable[[News], Awaitable[int]],
+                 clock: Clock, *, rng: np.random.Generator | None = None,
+                 tell: Callable[[str, Mapping[str, Any]], None] = lambda name, facts: None) -> None:  # fmt: skip
+        self.terms, self.peers = terms, {address: Peer(address) for address in terms.peers}
+        self._peering, self._desk, self._accept, self._clock, self._tell = peering, desk, accept, clock, tell
+        self._rng = rng or np.random.default_rng()
+        # A body may be larger than a second's share: it is then owed.
+        self._bucket = Bucket(terms.share, 60.0 * terms.share, clock.now())
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Contact random peers at random times until `stop` is set."""
+        stopping = asyncio.ensure_future(stop.wait())
+        contacts: set[asyncio.Task[Any]] = set()
+        try:
+            while not stop.is_set():
+                pause = asyncio.ensure_future(self._clock.sleep(float(self._rng.exponential(1.0 / self.terms.rate))))
+                await asyncio.wait({pause, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                pause.cancel()
+                if not stop.is_set() and len(contacts) <= len(self.peers):
+                    task = asyncio.create_task(self.contact())
+                    contacts.add(task)
+                    task.add_done_callback(contacts.discard)
+        finally:
+            stopping.cancel()
+            for task in contacts:
+                task.cancel()
+            await asyncio.gather(*contacts, return_exceptions=True)
+
+    async def contact(self) -> int:
+        """Ask as many peers as the terms say, none that rests; how much was taken."""
+        now = self._clock.now()
+        awake = [peer for peer in self.peers.values() if peer.resting <= now]
+        if not awake or self._bucket.level(now) <= 0.0:
+            return 0
+        chosen = self._rng.choice(len(awake), min(self.terms.asked, len(awake)), replace=False)
+        return sum(await asyncio.gather(*(self._ask(awake[i]) for i in chosen.tolist())))
+
+    def view(self) -> list[dict[str, Any]]:
+        """How things stand with all peers, in plain JSON."""
+        now = self._clock.now()
+        rows = [asdict(peer) for peer in self.peers.values()]
+        return [{**row, "resting": max(row["resting"] - now, 0.0)} for row in rows]
+
+    async def _ask(self, peer: Peer) -> int:
+        peer.contacts += 1
+        begun, taken, after = self._clock.now(), 0, 0
+        for _ in range(PORTIONS):
+            digest = await self._peering.digest(peer.address, peer.seen - OVERLAP, after)
+            self._pay(peer, digest.received)
+            if digest.reason:
+                self._failed(peer, digest.reason, false=digest.false)
+                return taken
+            now = self._clock.now()
+            if abs(digest.now - now) > SKEW:
+                self._failed(peer, f"its clock is {digest.now - now:+.0f} s off ours: set both by NTP")
+                return taken
+            if any(as_of > now + SKEW for _, as_of, _ in digest.rows):
+                self._failed(peer, "its copies are from the future", false=True)
+                return taken
+            try:
+                found, whole = await self._compare(peer, digest.rows)
+                taken += await self._accept(found) if found else 0
+            except StoreError as error:
+                self._failed(peer, str(error))
+                return taken
+            if not whole:
+                # Out of bytes, or it failed us: what is left is asked for again.
+                return taken
+            if digest.further is None:
+                peer.seen, peer.in_row = begun, 0
+                return taken
+            after = digest.further
+        return taken
+
+    async def _compare(
+        self, peer: Peer, rows: Sequence[tuple[str, float, bytes]]
+    ) -> tuple[list[tuple[int, Fetched]], bool]:
+        """What the peer has that is newer than ours, and whether that is all of it."""
+        ours = await self._desk.do(lambda store: store.held([address for address, _, _ in rows]))
+        found: list[tuple[int, Fetched]] = []
+        wanted, doubtful = [], []
+        for address, as_of, digest in rows:
+            if address not in ours or as_of <= ours[address][1] + TICK:
+                continue
+            source, last, digests = ours[address]
+            if digests and digest == digests[0]:
+                peer.confirmed += 1
+                found.append((source, Fetched(Answer.UNCHANGED, as_of)))
+            elif digest in digests:
+                # An old copy under a new time: a source that went back to what it was, or a lie. The source knows.
+                doubtful.append(source)
+                self._doubt(peer, address)
+            else:
+                wanted.append((source, address, as_of, digest, last))
+        if doubtful:
+            now = self._clock.now()
+            await self._desk.do(lambda store: store.set_due(doubtful, [now] * len(doubtful)))
+        whole = True
+        for i in range(0, len(wanted), TOGETHER):
+            if self._bucket.level(self._clock.now()) <= 0.0 or peer.resting > self._clock.now():
+                return found, False
+            fetched = await asyncio.gather(*(self._bring(peer, *each[1:]) for each in wanted[i : i + TOGETHER]))
+            news = [(each[0], one) for each, one in zip(wanted[i:], fetched, strict=False) if one is not None]
+            whole = whole and len(news) == len(fetched)
+            peer.taken += len(news)
+            found += news
+        return found, whole
+
+    async def _bring(self, peer: Peer, address: str, as_of: float, digest: bytes, last: float) -> Fetched | None:
+        """The peer's copy if it is what was announced; None if it is not, or newer by now and so announced anew."""
+        fetched = await self._peering.copy(peer.address, address, last)
+        self._pay(peer, fetched.received)
+        if fetched.answer is Answer.FAILED or fetched.body is None:
+            self._failed(peer, fetched.reason)
+            return None
+        same = sha256(fetched.body).digest() == digest
+        if not same and abs(fetched.polled_at - as_of) <= TICK:
+            self._failed(peer, f"its copy of {address} has another SHA-256 than it announced", false=True)
+        return fetched if same else None
+
+    def _pay(self, peer: Peer, received: int) -> None:
+        peer.received += received
+        self._bucket.level(self._clock.now())
+        self._bucket.spend(received)
+
+    def _doubt(self, peer: Peer, address: str) -> None:
+        peer.doubts += 1
+        if peer.doubts % PATIENCE == 0:
+            self._failed(peer, f"it offers old copies as new ones, the last of {address}", false=True)
+
+    def _failed(self, peer: Peer, reason: str, *, false: bool = False) -> None:
+        now = self._clock.now()
+        peer.failed, peer.in_row, peer.reason = peer.failed + 1, peer.in_row + 1, reason
+        rest = min(REST * 2.0 ** min(peer.in_row - 1, 60), REST_AT_MOST)
+        if false:
+            rest = min(BAN * 2.0 ** min(peer.bans, 60), BAN_AT_MOST)
+            peer.bans += 1
+        peer.resting = max(peer.resting, now + rest)
+        self._tell("peer_dropped" if false else "peer_failed",
+                   {"peer": peer.address, "reason": reason, "for": rest})  # fmt: skip
+
+
+def seize(store: Any, sources: Sequence[int], now: float, *, lease: float, owner: str) -> list[tuple[Claim, float]]:
+    """Claims on just these sources with the times they were due; those that somebody polls already are left out.
+
+    In one go on the store's thread: they are made longest overdue, so the next claims are theirs.
+    """
+    standing = store.standing(list(sources), 1)
+    due = dict(zip(standing.source.tolist(), standing.due.tolist(), strict=True))
+    store.set_due(list(due), [0.0] * len(due))
+    claims = store.claim(now, len(due), lease=lease, owner=owner)
+    if others := [claim for claim in claims if claim.source not in due]:
+        store.give_back(owner, others)
+    mine = [claim for claim in claims if claim.source in due]
+    busy = [source for source in due if source not in {claim.source for claim in mine}]
+    # Of a claimed source the due time counts only if that claim ends unrecorded.
+    store.set_due(busy, [due[source] for source in busy])
+    return [(claim, due[claim.source]) for claim in mine]

@@ -1,0 +1,91 @@
+"""The experiments: which replicas there are, whom each polls, and the freshness that theory expects of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unstale.core.checks import number
+from unstale.core.processes import Poisson
+from unstale.core.replication.cascade import cascade_levels
+from unstale.core.replication.cooperation import cooperative_freshness
+from unstale.core.replication.redundancy import freshest_freshness, whole
+from unstale.errors import require
+
+TOPOLOGIES = ("single", "cascade", "peers", "redundant")
+#: replicas that one machine can run beside each other
+MOST = 16
+#: how long copies settle before anything is measured, in mean intervals between polls, for each replica on the way
+SETTLE = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """One experiment. Rates are per second and source; everything is memoryless, as the theory wants it.
+
+    `replicas` are there in all; of a cascade each polls the one before it. `asked` are the peers of one contact, or
+    the replicas that one reader asks.
+    """
+
+    topology: str
+    replicas: int
+    asked: int = 1
+    sources: int = 60
+    changes: int = 1200
+    change_rate: float = 0.5
+    sync_rate: float = 1.0
+    peer_rate: float = 1.0
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        require(self.topology in TOPOLOGIES, "topology", repr(self.topology), "is unknown",
+                f"use {', '.join(TOPOLOGIES)}")  # fmt: skip
+        require(whole("replicas", self.replicas) <= MOST, "replicas", self.replicas, f"must be at most {MOST}",
+                "one machine cannot run more beside each other")  # fmt: skip
+        others = self.replicas - (self.topology == "peers")
+        require(whole("asked", self.asked) <= max(others, 1), "k", self.asked, f"must be at most {others}",
+                "there are no more to ask")  # fmt: skip
+        require(self.topology != "peers" or self.replicas > 1, "peers", self.replicas, "must be 2 or more",
+                "nobody has himself as a peer")  # fmt: skip
+        number("sources", self.sources, least=2, most=10_000, remedy="give a number such as 60")
+        number("changes", self.changes, least=20, most=1e7, remedy="give a number such as 1200")
+        for name in ("change_rate", "sync_rate", "peer_rate"):
+            number(name, getattr(self, name), above=0, most=1e3, remedy="give a rate such as 1/s")
+
+    @property
+    def settling(self) -> float:
+        """Seconds until what is measured no longer depends on how it began."""
+        hops = self.replicas if self.topology == "cascade" else 1
+        return SETTLE * (1.0 + 0.25 * (hops - 1)) / self.sync_rate
+
+    @property
+    def measuring(self) -> float:
+        """Seconds in which so many changes are to be expected."""
+        return self.changes / (self.sources * self.change_rate)
+
+    @property
+    def upstream(self) -> tuple[int | None, ...]:
+        """Whom each replica polls: the replica before it, or the source."""
+        chained = self.topology == "cascade"
+        return tuple(i - 1 if chained and i else None for i in range(self.replicas))
+
+
+def predicted(setup: Setup) -> dict[str, float]:
+    """What theory says of the freshness at each place where it is measured, by the name of the place.
+
+    A cascade has one place for each replica; peers are all alike; readers who ask several of independent replicas
+    see the freshest of them. [004 sect. IV].
+
+    >>> {place: round(f, 4) for place, f in predicted(Setup("cascade", 3)).items()}
+    {'replica 1': 0.6667, 'replica 2': 0.4444, 'replica 3': 0.2963}
+    >>> {place: round(f, 4) for place, f in predicted(Setup("redundant", 3, asked=2)).items()}
+    {'one replica': 0.6667, 'freshest of 2': 0.8}
+    """
+    changes, polls = Poisson(setup.change_rate), Poisson(setup.sync_rate)
+    if setup.topology in ("single", "cascade"):
+        levels = cascade_levels(changes, [polls] * setup.replicas)
+        return {f"replica {i}": level for i, level in enumerate(levels, 1)}
+    if setup.topology == "peers":
+        fresh = cooperative_freshness(setup.change_rate, setup.sync_rate, setup.peer_rate, setup.replicas, setup.asked)
+        return {f"{setup.replicas} peers": fresh}
+    return {"one replica": freshest_freshness(changes, polls, 1),
+            f"freshest of {setup.asked}": freshest_freshness(changes, polls, setup.asked)}  # fmt: skip
