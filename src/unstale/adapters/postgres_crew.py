@@ -1,0 +1,150 @@
+"""A PostgreSQL store as many workers share it: who is alive, what each may spend, who plans, what was learned.
+
+Rules of this file:
+1. Of a worker's share the larger of what was granted and what it goes by counts: shares never add up to more than
+   there is, also while they change hands.
+2. The planner is who holds an advisory lock on the connection that publishes: without that connection it is none.
+3. Time is the server's own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unstale.adapters import postgres_hosts
+from unstale.adapters.postgres_schema import PLANNING, Connection
+from unstale.adapters.postgres_store import PostgresStore
+from unstale.ports import Price
+
+#: seconds without a sign of life after which a worker's share goes to others
+GONE = 5.0
+_NOW = "extract(epoch FROM clock_timestamp())::float8"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A worker that is alive: its share of the budget, how full its bucket is, and what it says of itself."""
+
+    owner: str
+    share: float
+    level: float
+    burst: float
+    facts: Mapping[str, Any]
+
+
+class PostgresCrew(PostgresStore):
+    """The store as workers and their planner use it."""
+
+    def beat(
+        self, owner: str, held: float, level: float, burst: float, facts: Mapping[str, Any], lesson: bytes | None
+    ) -> float:
+        """A sign of life, with the share the worker goes by; the share that it may go by from now on."""
+
+        def work(db: Connection, again: bool) -> float:
+            row: Any = db.execute(
+                f"INSERT INTO workers VALUES (%(owner)s, {_NOW}, 0, 0, %(level)s, %(burst)s, %(facts)s) "
+                "ON CONFLICT (owner) DO UPDATE SET at = excluded.at, held = %(held)s, level = excluded.level, "
+                "burst = excluded.burst, facts = excluded.facts RETURNING share".encode(),
+                {"owner": owner, "held": held, "level": level, "burst": burst, "facts": json.dumps(facts)},
+            ).fetchone()
+            if lesson is not None and not again:
+                db.execute("INSERT INTO lessons(value) VALUES (%s)", (lesson,))
+            return float(row[0])
+
+        return self._write(work)
+
+    def setting(self, name: str) -> bytes | None:
+        """One setting as it is published, without going by the learner's state that is published beside it."""
+        row: Any = self._read(lambda db: db.execute("SELECT value FROM settings WHERE name = %s", (name,)).fetchone())
+        return row[0] if row else None
+
+    def leave(self, owner: str) -> None:
+        """A worker ends: its share is free."""
+        self._write(lambda db, again: db.execute("DELETE FROM workers WHERE owner = %s", (owner,)))
+
+    def heard_all(self, news: Sequence[tuple[int, float, bool, float | None, float]]) -> None:
+        """What answers say about how their hosts want to be treated: source, time, refused, retry_after, spacing."""
+
+        def work(db: Connection, again: bool) -> None:
+            for one in news:
+                postgres_hosts.heard(db, *one)
+
+        self._write(work)
+
+    def elect(self) -> bool:
+        """Whether this connection is the planner's, or becomes it."""
+
+        def work(db: Connection, again: bool) -> bool:
+            key = "hashtext('unstale ' || current_setting('search_path'))"
+            # A session's lock can be taken many times over and would have to be given back as often.
+            row: Any = db.execute(
+                f"SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() "
+                f"AND granted AND classid = ({key}::bigint & 4294967295)::oid AND objid = %s::bigint::oid) "
+                f"OR pg_try_advisory_lock({key}, %s)".encode(),
+                (PLANNING, PLANNING),
+            ).fetchone()
+            return bool(row[0])
+
+        return self._again(work)
+
+    def divide(self, rate: float) -> list[Member]:
+        """Give every worker that is alive an even share of the rate, as far as others have let go of it."""
+
+        def work(db: Connection, again: bool) -> list[Member]:
+            db.execute(f"DELETE FROM workers WHERE at < {_NOW} - %s".encode(), (GONE,))
+            rows: Any = db.execute(
+                "SELECT owner, share, held, level, burst, facts FROM workers ORDER BY owner FOR UPDATE"
+            ).fetchall()
+            shares = even_shares(rate, [(share, held) for _, share, held, *_ in rows])
+            if any(share != row[1] for share, row in zip(shares, rows, strict=True)):
+                db.execute(
+                    "UPDATE workers w SET share = n.share FROM unnest(%s::text[], %s::float8[]) n(owner, share) "
+                    "WHERE w.owner = n.owner",
+                    ([row[0] for row in rows], shares),
+                )
+            return [
+                Member(owner, share, level, burst, json.loads(facts))
+                for share, (owner, _, _, level, burst, facts) in zip(shares, rows, strict=True)
+            ]
+
+        return self._write(work)
+
+    def lessons(self) -> list[tuple[int, bytes]]:
+        """What workers' polls have taught of the fleet as a whole and no plan has taken up yet."""
+        return self._read(lambda db: db.execute("SELECT id, value FROM lessons ORDER BY id").fetchall())
+
+    def publish(self, settings: Mapping[str, bytes], price: Price | None, taken_up: Sequence[int]) -> None:
+        """A plan's outcome; lessons that it has taken up go in the same transaction."""
+
+        def work(db: Connection, again: bool) -> None:
+            self._publish(db, [], settings, price)
+            if taken_up:
+                db.execute("DELETE FROM lessons WHERE id = ANY(%s)", (list(taken_up),))
+
+        self._write(work)
+
+
+def even_shares(rate: float, members: Sequence[tuple[float, float]]) -> list[float]:
+    """New shares for workers with (granted, held) ones: even, but nothing is granted before another has let go of it.
+
+    >>> even_shares(6.0, [(6.0, 6.0), (0.0, 0.0)])
+    [3.0, 0.0]
+    >>> even_shares(6.0, [(3.0, 6.0), (0.0, 0.0)]), even_shares(6.0, [(3.0, 3.0), (0.0, 0.0)])
+    ([3.0, 0.0], [3.0, 3.0])
+    """
+    if not members:
+        return []
+    target = rate / len(members)
+    free = rate - sum(max(share, held) for share, held in members)
+    shares = []
+    for share, _ in members:
+        if share < target:
+            more = min(target - share, max(free, 0.0))
+            share, free = share + more, free - more
+        else:
+            share = target
+        shares.append(share)
+    return shares

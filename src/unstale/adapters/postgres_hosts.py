@@ -1,0 +1,134 @@
+"""Manners across machines: who may poll a host, and when, is decided where the claims are made.
+
+Rules of this file:
+1. A source is claimed only while its host is free: the host's row is locked until the claim is committed.
+2. Nobody is sent away twice: what cannot be polled now gets a time of its own at which the host will be free.
+3. What a host asks for (crawl-delay, Retry-After) holds for all workers from the next claim on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unstale.adapters.postgres_schema import Connection
+
+#: seconds for which a host that refuses without a date is left alone, doubled each time up to the last
+FIRST_PAUSE, LAST_PAUSE = 30.0, 3600.0
+#: seconds between those who come back to a host that had no room
+BREATH = 0.1
+#: more polls at a time than this are not counted
+MANY = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What the settings grant a host now: seconds between polls, polls at a time, seconds until its hours begin."""
+
+    spacing: float = 0.0
+    concurrency: int = MANY
+    opens_in: float = 0.0
+
+    @property
+    def late(self) -> float:
+        """How long after its claim a poll may begin: the next claim comes so much later than the spacing."""
+        return 0.05 + 0.1 * self.spacing
+
+
+Grants = Callable[[str, float], Grant]
+
+
+@dataclass(slots=True)
+class _Host:
+    grant: Grant
+    gap: float
+    at: float
+    pile: float
+    busy: int
+    #: whether the next in line has its time
+    next: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """What may be polled at once, with the time by which each has to begin; and what is due at other times."""
+
+    free: dict[int, float]
+    later: dict[int, float]
+
+
+def sort_out(db: Connection, waiting: Sequence[tuple[int, int]], now: float, grants: Grants) -> Sorted:
+    """Which of these (source, site), longest overdue first, may be polled now; inside a transaction that holds them."""
+    sites = sorted({site for _, site in waiting})
+    rows: Any = db.execute("SELECT id, name, asked, blocked FROM hosts WHERE id = ANY(%s)", (sites,)).fetchall()
+    bound: dict[int, Grant] = {}
+    for site, name, asked, blocked in rows:
+        grant = grants(name, now)
+        grant = Grant(max(grant.spacing, asked), grant.concurrency, grant.opens_in)
+        if grant.spacing > 0.0 or grant.concurrency < MANY or grant.opens_in > 0.0 or blocked > now:
+            bound[site] = grant
+    hosts = _locked(db, bound, now)
+    free: dict[int, float] = {}
+    later: dict[int, float] = {}
+    for source, site in waiting:
+        if site not in bound:
+            free[source] = math.inf
+        elif (host := hosts.get(site)) is not None:
+            if host.at <= now and host.busy < host.grant.concurrency:
+                free[source] = now + host.grant.late
+                host.busy += 1
+                host.at = now + host.gap
+            elif not host.next and host.at <= now + max(host.gap, BREATH):
+                # Slots drift a little when claims come late: the next in line follows them, and stays the next.
+                host.next = True
+                later[source] = host.at if host.at > now else now + BREATH
+            else:
+                later[source] = max(host.pile, host.at)
+                host.pile = later[source] + max(host.gap, BREATH)
+    if hosts:
+        db.execute(
+            "UPDATE hosts h SET free_at = n.free_at, pile = n.pile FROM "
+            "unnest(%s::int[], %s::float8[], %s::float8[]) n(id, free_at, pile) WHERE h.id = n.id",
+            (list(hosts), [h.at if h.gap else -math.inf for h in hosts.values()], [h.pile for h in hosts.values()]),
+        )
+    return Sorted(free, later)
+
+
+def heard(db: Connection, source: int, now: float, refused: bool, retry_after: float | None, spacing: float) -> None:
+    """What an answer says about how its host wants to be treated; `refused` if we asked too much."""
+    db.execute(
+        "UPDATE hosts SET asked = greatest(asked, %(spacing)s), "
+        "refusals = CASE WHEN %(refused)s THEN refusals + 1 ELSE 0 END, "
+        "blocked = greatest(blocked, coalesce(%(now)s + coalesce(%(wait)s::float8, "
+        " CASE WHEN %(refused)s THEN least(%(first)s * 2.0 ^ least(refusals, 20), %(last)s) END), blocked)) "
+        "WHERE id = (SELECT site FROM beliefs WHERE source = %(source)s) "
+        "AND (%(refused)s OR refusals > 0 OR asked < %(spacing)s OR %(wait)s::float8 IS NOT NULL)",
+        {"spacing": spacing, "refused": refused, "now": now, "wait": retry_after, "source": source,
+         "first": FIRST_PAUSE, "last": LAST_PAUSE},
+    )  # fmt: skip
+
+
+def _locked(db: Connection, bound: dict[int, Grant], now: float) -> dict[int, _Host]:
+    """The state of hosts, held until the transaction ends; those that another worker holds are left out."""
+    if not bound:
+        return {}
+    rows: Any = db.execute(
+        "SELECT id, free_at, pile, blocked FROM hosts WHERE id = ANY(%s) ORDER BY id FOR UPDATE SKIP LOCKED",
+        (list(bound),),
+    ).fetchall()
+    busy = dict(
+        db.execute(
+            "SELECT site, count(*) FROM beliefs WHERE token IS NOT NULL AND site = ANY(%s) GROUP BY site",
+            ([row[0] for row in rows],),
+        ).fetchall()
+    )
+    hosts = {}
+    for site, free_at, pile, blocked in rows:
+        grant = bound[site]
+        gap = grant.spacing + grant.late if grant.spacing > 0.0 else 0.0
+        # A clock that was set back must not keep a host waiting for the time between.
+        at = max(now, blocked, free_at if free_at <= now + gap else now) + grant.opens_in
+        hosts[site] = _Host(grant, gap, at, max(pile, now), busy.get(site, 0))
+    return hosts

@@ -1,0 +1,74 @@
+"""What is still to be told, in PostgreSQL: an event per new version while someone listens, and how far each was told.
+
+Events are numbered under the lock of one row, held until the commit: no number appears after a greater one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from unstale.adapters.postgres_schema import Connection
+from unstale.ports import Entry, Event
+
+#: at most so many old events are looked at per new one
+_LOOKS = 4
+_LAST = "coalesce((SELECT value FROM counters WHERE name = 'events' AND shard = 0), 0)"
+
+
+def append(db: Connection, new: Sequence[tuple[Entry, int, bytes]], horizon: float) -> None:
+    """Events for new versions with their digests, if anyone listens. What passed the horizon goes."""
+    if not new or db.execute("SELECT 1 FROM listeners LIMIT 1").fetchone() is None:
+        return
+    row = db.execute(
+        "INSERT INTO counters VALUES ('events', 0, %s) ON CONFLICT (name, shard) DO UPDATE "
+        "SET value = counters.value + excluded.value RETURNING value",
+        (len(new),),
+    ).fetchone()
+    assert row is not None
+    first = row[0] - len(new) + 1
+    with db.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO events(number, source, address, version, at, digest) VALUES (%s, %s, %s, %s, %s, %s)",
+            [
+                (number, e.claim.source, e.claim.address, version, e.polled_at, digest)
+                for number, (e, version, digest) in enumerate(new, first)
+            ],
+        )
+    db.execute(
+        "DELETE FROM events WHERE number <= (SELECT max(number) FROM "
+        "(SELECT number, at FROM events ORDER BY number LIMIT %s) old WHERE at < %s)",
+        (_LOOKS * len(new), min(e.polled_at for e, _, _ in new) - horizon),
+    )
+
+
+def subscribe(db: Connection, names: Iterable[str]) -> None:
+    """These listen from now on, and nobody else; who listened before goes on where it was."""
+    wanted = sorted(set(names))
+    db.execute("DELETE FROM listeners WHERE name <> ALL(%s)", (wanted,))
+    db.execute(
+        f"INSERT INTO listeners SELECT name, {_LAST} FROM unnest(%s::text[]) name ON CONFLICT DO NOTHING".encode(),
+        (wanted,),
+    )
+    _drop_told(db)
+
+
+def untold(db: Connection, name: str, limit: int) -> list[Event]:
+    """The oldest events that `name` has not been told."""
+    rows = db.execute(
+        "SELECT number, source, address, version, at, digest FROM events "
+        "WHERE number > (SELECT told FROM listeners WHERE name = %s) ORDER BY number LIMIT %s",
+        (name, limit),
+    )
+    return [Event(*row) for row in rows]
+
+
+def told(db: Connection, name: str, number: int) -> None:
+    """`name` has been told up to this number, at most what there is: nothing yet to come counts as told."""
+    db.execute(
+        f"UPDATE listeners SET told = greatest(told, least(%s, {_LAST})) WHERE name = %s".encode(), (number, name)
+    )
+    _drop_told(db)
+
+
+def _drop_told(db: Connection) -> None:
+    db.execute(f"DELETE FROM events WHERE number <= coalesce((SELECT min(told) FROM listeners), {_LAST})".encode())

@@ -1,0 +1,335 @@
+"""The shared store: everything that any number of workers must not forget, in one PostgreSQL database.
+
+Rules of this file:
+1. One public call is one transaction, committed before it returns. Many outcomes in one call share a commit.
+2. A source that waits has no token, one that is claimed has one; a paused one is not awake and has none.
+3. A token is spent in the transaction that records: nothing is applied twice, and a lost commit is known by its token.
+4. Rows are locked in the order of their ids, or skipped: workers do not wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
+from typing import Any, Literal, TypeVar
+
+from unstale.adapters import postgres_claims, postgres_copies, postgres_outbox
+from unstale.adapters.postgres_columns import PRICE
+from unstale.adapters.postgres_hosts import Grants
+from unstale.adapters.postgres_listings import hosts_of, insert, replace
+from unstale.adapters.postgres_observations import checkpoint, cover, observe
+from unstale.adapters.postgres_replica import PATIENCE, PostgresReplica, place
+from unstale.adapters.postgres_schema import EDITING, Connection, connect, lock, migrate, worded
+from unstale.adapters.sqlite_store import HORIZON, VERSIONS, _answered
+from unstale.adapters.store_checks import (
+    check_claim,
+    check_due,
+    check_entries,
+    check_listings,
+    check_names,
+    refuse_duplicates,
+)
+from unstale.addresses import host_of
+from unstale.core.checks import number
+from unstale.errors import require
+from unstale.keeper.outcomes import Answer
+from unstale.ports import LEARNER, Claim, Entry, Event, Listing, Price, Standing
+
+T = TypeVar("T")
+
+#: after so many new sources the server's statistics are no longer true
+_MANY = 10_000
+
+
+class PostgresStore(PostgresReplica):
+    """Keeps the contracts `Store`, `Replica` and `Outbox` in a PostgreSQL database, for many processes at a time.
+
+    `versions` and `horizon` (seconds) bound its growth. Missing tables are made, unless `create` is false. With
+    `grants`, sources are claimed only while their hosts are free; `begin_by` then says, of the newest claims by their
+    tokens, when a poll must have begun. A session that is idle for `idle` seconds is ended by the server.
+    """
+
+    def __init__(
+        self, dsn: str, *, versions: int = VERSIONS, horizon: float = HORIZON, create: bool = True,
+        schema: str = "unstale", grants: Grants | None = None, idle: float = 0.0, patience: float = PATIENCE,
+    ) -> None:  # fmt: skip
+        require(versions >= 1, "versions", versions, "must be 1 or more", "keep at least the newest copy")
+        self._versions, self._horizon = int(versions), number("horizon", horizon, above=0, infinite=True)
+        self._create, self._grants, self._idle = create, grants, idle
+        self.begin_by: dict[int, float] = {}
+        #: the learner's state that this process goes by, and the first token without a partition
+        self._epoch = self._beyond = 0
+        super().__init__(dsn, schema=schema, patience=patience)
+
+    def add(
+        self, listings: Sequence[Listing], now: float, *, duplicates: Literal["refuse", "replace"] = "refuse"
+    ) -> list[int]:
+        """Add all or none; known addresses are refused or take the new listing."""
+        options = check_listings(listings, now, duplicates)
+
+        def work(db: Connection, again: bool) -> list[int]:
+            _take_time(db)
+            lock(db, EDITING)
+            places = [place(listing.address) for listing in listings]
+            rows = db.execute(
+                "SELECT place, id, added_at FROM sources WHERE place = ANY(%b::bytea[])", (places,), binary=True
+            ).fetchall()
+            known: dict[bytes, int] = {row[0]: row[1] for row in rows}
+            if duplicates == "refuse":
+                # Those that a lost commit has added are ours.
+                others = {row[0] for row in rows if not (again and row[2] == now)}
+                refuse_duplicates(listings, [s.address for s, at in zip(listings, places, strict=True) if at in others])
+            hosts = hosts_of(db, {s.host for s in listings} | {s.host or host_of(s.address) for s in listings})
+            fresh = len(set(places) - known.keys())
+            free: Any = db.execute("SELECT nextval('ids') FROM generate_series(1, %s)", (fresh,)).fetchall()
+            ids, new, replaced, following = [], {}, {}, iter(free)
+            for s, text, at in zip(listings, options, places, strict=True):
+                site = hosts[s.host or host_of(s.address)]
+                given = (s.kind, float(s.weight), float(s.cost), hosts[s.host], float(s.shortest), float(s.longest),
+                         text, s.paused)  # fmt: skip
+                if at not in known:
+                    known[at] = next(following)[0]
+                    new[known[at]] = (known[at], at, s.address, now, *given), site
+                elif known[at] in new:
+                    new[known[at]] = (known[at], at, s.address, now, *given), site
+                else:
+                    replaced[known[at]] = (*given, known[at]), site
+                ids.append(known[at])
+            insert(db, new, now)
+            ended = replace(db, replaced)
+            if len(new) > _MANY:
+                db.execute("ANALYZE sources, beliefs")
+            self._count(db, {"added": len(new), "edited": bool(ids), "ended": ended})
+            if ids:
+                self._notify(db)
+            return ids
+
+        return self._write(work)
+
+    def remove(self, sources: Sequence[int]) -> int:
+        """Forget sources with all they taught."""
+        which = sorted({int(source) for source in sources})
+
+        def work(db: Connection, again: bool) -> int:
+            lock(db, EDITING)
+            held: Any = db.execute(
+                "SELECT token FROM beliefs WHERE source = ANY(%s) ORDER BY source FOR UPDATE", (which,)
+            ).fetchall()
+            db.execute(
+                "DELETE FROM observations WHERE token IN (WITH RECURSIVE chain(token) AS ("
+                " SELECT latest FROM beliefs WHERE source = ANY(%s)"
+                " UNION ALL SELECT o.previous FROM observations o JOIN chain ON o.token = chain.token"
+                ") SELECT token FROM chain)",
+                (which,),
+            )
+            for table in ("copies", "beliefs", "checkpoints"):
+                db.execute(f"DELETE FROM {table} WHERE source = ANY(%s)".encode(), (which,))
+            gone = db.execute("DELETE FROM sources WHERE id = ANY(%s)", (which,)).rowcount
+            self._count(db, {"edited": bool(gone), "ended": sum(token is not None for (token,) in held)})
+            if gone:
+                self._notify(db)
+            return gone
+
+        return self._write(work)
+
+    def fleet(self, width: int) -> Standing:
+        """Everything a start needs, in columns."""
+        return self._aware(super().fleet(width))
+
+    def standing(self, sources: Sequence[int], width: int) -> Standing:
+        """These sources in columns, those that exist, ids rising."""
+        return self._aware(super().standing(sources, width))
+
+    def claim(self, now: float, limit: int, *, lease: float, owner: str) -> list[Claim]:
+        """Up to `limit` sources that are due, longest overdue first."""
+        check_claim(now, limit, lease)
+
+        def work(db: Connection, again: bool) -> list[Claim]:
+            # Of a lost commit nobody knows the tokens.
+            lost = postgres_claims.end(db, owner, claimed_at=now) if again else 0
+            expired = postgres_claims.expire(db, now)
+            claims, self.begin_by = postgres_claims.claim(db, now, int(limit), lease, owner, self._grants)
+            self._count(db, {"given_back": lost, "expired": expired, "claimed": len(claims)})
+            return claims
+
+        return self._write(work)
+
+    def record(
+        self, entries: Sequence[Entry], *, settings: Mapping[str, bytes] | None = None, price: Price | None = None
+    ) -> list[bool]:
+        """Observations, copies, beliefs, due times, settings and a price, in one transaction."""
+        check_entries(entries)
+        self._cover(entries)
+
+        def work(db: Connection, again: bool) -> list[bool]:
+            tokens = [entry.claim.token for entry in entries]
+            held = postgres_claims.held(db, entries)
+            done: set[int] = set()
+            if again:
+                # What the lost commit has recorded is found by its tokens.
+                rows: Any = db.execute("SELECT token FROM observations WHERE token = ANY(%s)", (tokens,)).fetchall()
+                done = {token for (token,) in rows}
+            mine = [entry for entry in entries if entry.claim.token in held]
+            if mine:
+                self._record(db, mine)
+            missing = len(entries) - len(mine) - len(done - held)
+            self._count(db, {"recorded": len(mine), "dropped": missing,
+                             **{a.value: sum(e.answer is a for e in mine) for a in Answer},
+                             "bytes": sum(e.received for e in mine)})  # fmt: skip
+            self._publish(db, mine, settings or {}, price)
+            return [token in held or token in done for token in tokens]
+
+        return self._write(work)
+
+    def give_back(self, owner: str, claims: Sequence[Claim] | None = None) -> int:
+        """End claims without an outcome: these, or all of the owner's."""
+
+        def work(db: Connection, again: bool) -> int:
+            ended = postgres_claims.end(db, owner, claims)
+            self._count(db, {"given_back": ended})
+            return ended
+
+        return self._write(work)
+
+    def set_due(self, sources: Sequence[int], due: Sequence[float], *, was: Sequence[float] | None = None) -> None:
+        """Move due times, with `was` only where they still are that."""
+        check_due(sources, due, was)
+        before = [None] * len(due) if was is None else [float(time) for time in was]
+        # Of a source that is there twice the last word counts, as if said one after the other.
+        moves = {int(s): (float(time), old) for s, time, old in zip(sources, due, before, strict=True)}
+        if was is not None and len(moves) < len(due):
+            for source, time, old in zip(sources, due, was, strict=True):
+                self.set_due([source], [time], was=[old])
+            return
+
+        def work(db: Connection, again: bool) -> None:
+            db.execute(
+                "UPDATE beliefs b SET due = n.due FROM (SELECT b.source, m.due, m.was FROM beliefs b JOIN "
+                " unnest(%s::bigint[], %s::float8[], %s::float8[]) m(source, due, was) USING (source) "
+                " ORDER BY b.source FOR UPDATE OF b) n WHERE b.source = n.source AND b.due = coalesce(n.was, b.due)",
+                (list(moves), [time for time, _ in moves.values()], [old for _, old in moves.values()]),
+            )
+            if was is None:
+                self._notify(db)
+
+        self._write(work)
+
+    def fill(self, work: Callable[[Connection], T]) -> T:
+        """Fill an empty store in one transaction; a lost connection ends it, with nothing done."""
+        with self._in_use, worded(self.name):
+            assert self._db is not None
+            with self._db.transaction():
+                _take_time(self._db)
+                return work(self._db)
+
+    def subscribe(self, names: Sequence[str]) -> None:
+        """Those who want to be told from now on, and nobody else."""
+        check_names(names)
+        self._write(lambda db, again: postgres_outbox.subscribe(db, names))
+
+    def events(self, name: str, limit: int) -> list[Event]:
+        """The oldest events that `name` has not been told."""
+        return self._read(lambda db: postgres_outbox.untold(db, name, limit))
+
+    def told(self, name: str, number: int) -> None:
+        """`name` has been told everything up to this number."""
+        self._write(lambda db, again: postgres_outbox.told(db, name, number))
+
+    def _connect(self) -> Connection:
+        db = connect(self._dsn, self.name, self.schema, idle=self._idle)
+        try:
+            migrate(db, self.name, self.schema, create=self._create)
+            if not self._epoch:
+                row: Any = db.execute("SELECT coalesce(max(id), 0) FROM epochs").fetchone()
+                self._epoch = row[0]
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _write(self, work: Callable[[Connection, bool], T]) -> T:
+        def inside(db: Connection, again: bool) -> T:
+            with db.transaction():
+                return work(db, again)
+
+        return self._again(inside)
+
+    def _aware(self, standing: Standing) -> Standing:
+        """Who has read the learner's state goes by it: what is recorded next was learned under it."""
+        value = standing.settings.get(LEARNER)
+        if value is not None:
+            row: Any = self._read(
+                lambda db: db.execute("SELECT max(id) FROM epochs WHERE value = %s", (value,)).fetchone()
+            )
+            self._epoch = max(self._epoch, row[0] or 0)
+        return standing
+
+    def _cover(self, entries: Sequence[Entry]) -> None:
+        """Partitions for these observations; before their transaction, for others would wait for it."""
+        newest = max((entry.claim.token for entry in entries), default=0)
+        if newest >= self._beyond:
+            now = max((entry.polled_at for entry in entries), default=0.0)
+            self._beyond = self._again(lambda db, again: cover(db, newest, now, self._horizon))
+
+    def _record(self, db: Connection, mine: Sequence[Entry]) -> None:
+        checkpoint(db, mine, self._horizon)
+        observe(db, mine, self._epoch)
+        kept = postgres_copies.keep(db, mine, self._versions)
+        versions = [kept.get(e.claim.source, (e.claim.version, None)) for e in mine]
+        last, bound, found, failures = zip(*(_answered(e) for e in mine), strict=True)
+        db.execute(
+            f"UPDATE beliefs b SET {postgres_claims.FREE}, due = n.due, last = n.last, "
+            "found = least(n.bound, coalesce(n.found, b.found)), failures = n.failures, latest = n.token, "
+            "version = n.version, belief = coalesce(n.belief, b.belief) "
+            "FROM unnest(%s::bigint[], %s::bigint[], %s::float8[], %s::float8[], %s::float8[], %s::float8[], "
+            " %s::int[], %s::int[], %s::bytea[]) n(source, token, due, last, bound, found, failures, version, belief) "
+            "WHERE b.source = n.source".encode(),
+            ([e.claim.source for e in mine], [e.claim.token for e in mine], [float(e.due) for e in mine], list(last),
+             list(bound), list(found), list(failures), [version for version, _ in versions],
+             [e.belief for e in mine]),
+        )  # fmt: skip
+        new = [(e, version, digest) for e, (version, digest) in zip(mine, versions, strict=True) if digest]
+        postgres_outbox.append(db, new, self._horizon)
+
+    def _publish(
+        self, db: Connection, mine: Sequence[Entry], settings: Mapping[str, bytes], price: Price | None
+    ) -> None:
+        for name in sorted(settings):
+            db.execute(
+                "INSERT INTO settings(name, value) VALUES (%s, %s) "
+                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (name, settings[name]),
+            )
+        if LEARNER in settings:
+            at = max((e.polled_at for e in mine), default=price.at if price else None)
+            db.execute(
+                "INSERT INTO epochs(id, at, value) SELECT coalesce(max(id), 0) + 1, %s, %s FROM epochs HAVING "
+                "(SELECT value FROM epochs ORDER BY id DESC LIMIT 1) IS DISTINCT FROM %s",
+                (at, settings[LEARNER], settings[LEARNER]),
+            )
+            row: Any = db.execute("SELECT max(id) FROM epochs").fetchone()
+            self._epoch = row[0]
+        if price is not None:
+            marks = ", ".join(["%s"] * len(Price.__slots__))
+            db.execute(f"INSERT INTO prices({PRICE}) VALUES ({marks})".encode(), astuple(price))
+            db.execute("DELETE FROM prices WHERE at < %s", (price.at - self._horizon,))
+        if price is not None or LEARNER in settings:
+            self._notify(db)
+
+    def _count(self, db: Connection, more: Mapping[str, int]) -> None:
+        counted = sorted((name, int(value)) for name, value in more.items() if value)
+        if counted:
+            db.execute(
+                "INSERT INTO counters SELECT name, 1 + pg_backend_pid() %% 64, value FROM "
+                "unnest(%s::text[], %s::bigint[]) n(name, value) ON CONFLICT (name, shard) DO UPDATE "
+                "SET value = counters.value + excluded.value",
+                ([name for name, _ in counted], [value for _, value in counted]),
+            )
+
+    def _notify(self, db: Connection) -> None:
+        db.execute("SELECT pg_notify(%s, '')", (self.schema,))
+
+
+def _take_time(db: Connection) -> None:
+    """This transaction may wait for us: a million rows take a while to make."""
+    db.execute("SET LOCAL idle_in_transaction_session_timeout = 0")

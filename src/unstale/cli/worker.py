@@ -1,0 +1,201 @@
+"""`unstale worker` and `unstale move`: many machines on one PostgreSQL database, and the way there from one file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from unstale.cli.settings import Settings, load
+from unstale.errors import InputError, MissingExtraError, StoreError, require, sentence
+from unstale.units import DAY, parse_duration, parse_rate
+
+if TYPE_CHECKING:
+    from unstale.adapters.postgres_crew import PostgresCrew
+    from unstale.adapters.postgres_hosts import Grant
+    from unstale.engine.clock import SystemClock
+    from unstale.engine.planner import Planner
+
+#: seconds of silence after which the server ends a worker's session: what it held is free for others
+IDLE = 15.0
+#: seconds between looks for changes that are still to be told
+NUDGE = 0.25
+
+
+@click.command()
+@click.option("--store", required=True, metavar="ADDRESS", envvar="UNSTALE_STORE",
+              help="The shared store, postgresql://user@host/database; a password in it as $NAME.")  # fmt: skip
+@click.option("--budget", metavar="RATE", help="What all workers' polls together may cost; as in the settings.")
+@click.option("--for", "lasting", metavar="TIME", help="End after 10m or 8h; Ctrl-C ends it at any time.")
+@click.option("--events", is_flag=True, help="Print what happens, a JSON object a line.")
+@click.option("--config", metavar="FILE", envvar="UNSTALE_CONFIG",
+              help="The settings, the same for all workers; the nearest unstale.toml upwards if not told.")  # fmt: skip
+def worker(store: str, budget: str | None, lasting: str | None, events: bool, config: str | None) -> None:
+    """Keep copies fresh together with other workers, on this and any number of other machines.
+
+    All of them share one PostgreSQL database. They divide the budget among themselves, and a host is polled as if
+    there were only one of them. One is elected to find the price; if it goes, another is within seconds. A worker can
+    be ended at any moment, also by force: others take over what it had begun.
+
+    \b
+      unstale move --from sqlite:unstale.db --to postgresql://me@db/fleet
+      unstale worker --store postgresql://me@db/fleet --budget 50000/day
+    """
+    from unstale.cli.run import _plain, _print_event
+
+    settings = load(config)
+    if budget is not None:
+        settings = replace(settings, budget=parse_rate(budget, "budget") / DAY)
+    seconds = None if lasting is None else DAY * parse_duration(lasting, "for")
+    dsn = _postgres(store)
+    polls = asyncio.run(_work(settings, dsn, seconds, _print_event if events else _plain))
+    if not events:
+        click.echo(f"Stopped after {polls:,} polls; everything is recorded.")
+
+
+@click.command()
+@click.option("--from", "source", required=True, metavar="STORE", help="sqlite:FILE, which stays as it is.")
+@click.option("--to", "target", required=True, metavar="STORE", help="postgresql://user@host/database, still empty.")
+def move(source: str, target: str) -> None:
+    """Bring a store from its file to a PostgreSQL database: sources, copies, observations, beliefs and due times.
+
+    It happens whole or not at all, and everything is compared before it counts: beliefs and due times bit for bit,
+    copies by their SHA-256. The engine must not run meanwhile.
+
+    \b
+      unstale move --from sqlite:unstale.db --to postgresql://me@db/fleet
+    """
+    kind, _, path = source.partition(":")
+    require(kind == "sqlite" and path, "from", repr(source), "is no store that can be moved", "write sqlite:FILE")
+    dsn = _postgres(target, "to")
+    from unstale.adapters.postgres_move import moved
+    from unstale.adapters.sqlite_replica import SqliteReplica
+    from unstale.cli.compose import alone
+
+    # Whether the file is a store is said before anything is locked beside it.
+    SqliteReplica(path).close()
+    begun = time.perf_counter()
+    with alone(replace(Settings(), store=path)):
+        counts = moved(path, dsn)
+    told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    click.echo(f"moved and compared {told} in {time.perf_counter() - begun:.1f} s; {path} is as it was.")
+
+
+def _postgres(address: str, name: str = "store") -> str:
+    """The address of a PostgreSQL database with its secrets filled in."""
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("psycopg", "postgres") from None
+    from unstale.adapters.environment import filled
+
+    scheme = address.partition(":")[0]
+    if scheme not in ("postgresql", "postgres") or "//" not in address:
+        raise InputError(sentence(name, f"with scheme {scheme[:20]!r}", "is no PostgreSQL database",
+                                  "write postgresql://user@host/database"))  # fmt: skip
+    return filled(address)
+
+
+def grants_of(settings: Settings) -> Callable[[str, float], Grant]:
+    """What the settings grant each host at a time."""
+    from unstale.adapters.postgres_hosts import MANY, Grant
+    from unstale.cli.compose import rules_of
+    from unstale.engine.manners import opens_in
+
+    rules = rules_of(settings)
+
+    def grant(name: str, now: float) -> Grant:
+        own = rules(name)
+        # As many as there are connections is no bound of its own.
+        many = own.concurrency if own.concurrency < settings.http.connections else MANY
+        return Grant(own.spacing, many, opens_in(own.hours, now))
+
+    return grant
+
+
+async def _work(settings: Settings, dsn: str, seconds: float | None, tell: Callable[[str, Any], None]) -> int:
+    """Run a worker, and a planner that waits until it is needed."""
+    from unstale.adapters.postgres_crew import PostgresCrew
+    from unstale.cli.compose import Lookout, content_of, rules_of, terms_of
+    from unstale.engine.clock import SystemClock
+    from unstale.engine.desk import Desk
+    from unstale.engine.manners import Manners
+    from unstale.engine.planner import Planner
+    from unstale.engine.worker import Worker
+
+    def opened() -> PostgresCrew:
+        return PostgresCrew(dsn, versions=settings.keep, horizon=settings.horizon, grants=grants_of(settings),
+                            idle=IDLE)  # fmt: skip
+
+    desk = Desk(opened)
+    ahead = _ahead(desk.store)
+    clock = SystemClock(wall=lambda: time.time() + ahead)
+    owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+    terms = replace(terms_of(settings), owner=owner, lease=3.0 * settings.http.timeout + 5.0)
+    lookout = Lookout(settings, clock.now)
+    engine = Worker(desk, terms, clock, lookout.look, content=content_of, tell=tell)
+    planner = Planner(Desk(opened), terms, clock, Manners(rules_of(settings)), tell)
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Where signals cannot be handled so, Ctrl-C is an exception as ever.
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, stop.set)
+    if seconds is not None:
+        loop.call_later(seconds, stop.set)
+    others = [
+        asyncio.create_task(planner.run(stop)),
+        asyncio.create_task(_deliver(settings, opened, planner, clock, stop)),
+    ]
+    try:
+        await engine.run(stop)
+    finally:
+        stop.set()
+        await asyncio.gather(*others)
+        await lookout.close()
+        desk.close()
+        planner.close()
+    return engine.tally.polls
+
+
+async def _deliver(
+    settings: Settings, opened: Callable[[], PostgresCrew], planner: Planner, clock: SystemClock, stop: asyncio.Event
+) -> None:
+    """Tell of changes as long as this process plans: one of all workers does, and what it leaves the next one tells."""
+    from unstale.adapters.addresses import Gate
+    from unstale.cli.compose import _sink
+    from unstale.engine.deliveries import Deliveries
+    from unstale.engine.desk import Desk
+
+    while settings.on_change and not stop.is_set():
+        if planner.elected:
+            with contextlib.suppress(StoreError):
+                desk, ended, gate = Desk(opened), asyncio.Event(), Gate(settings.http.allow_networks)
+                deliveries = Deliveries(desk, [_sink(one, gate, settings) for one in settings.on_change], clock)
+                telling = asyncio.create_task(deliveries.run(ended))
+                while planner.elected and not stop.is_set():
+                    deliveries.nudge()
+                    await asyncio.sleep(NUDGE)
+                ended.set()
+                await telling
+                desk.close()
+        await asyncio.sleep(NUDGE)
+
+
+def _ahead(store: PostgresCrew) -> float:
+    """Seconds by which the server's clock is ahead of ours: all workers go by that one."""
+    readings = []
+    for _ in range(3):
+        begun = time.time()
+        there = store.server_time()
+        took = time.time() - begun
+        readings.append((took, there - begun - 0.5 * took))
+    return min(readings)[1]

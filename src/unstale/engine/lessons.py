@@ -1,0 +1,35 @@
+"""What polls taught of a fleet as a whole, beyond the sources' own beliefs: sums, so that many workers' add up."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unstale.core.checks import Floats
+from unstale.core.learning.fleet import Rhythm
+
+
+def tallied(rhythm: Rhythm) -> Floats:
+    """The tallies of clock and bursts in one row."""
+    return np.concatenate([rhythm.hours.ravel(), rhythm.silences.ravel(), rhythm.credit])
+
+
+def teach(rhythm: Rhythm, lesson: bytes) -> bool:
+    """Add what other polls taught to the tallies; False if the bytes are no lesson.
+
+    >>> from unstale.core.learning.learner import Learner
+    >>> here, there = Learner(1, 60.0), Learner(1, 60.0)
+    >>> here.observe([0], [60.0], [True])
+    >>> teach(there.rhythm, tallied(here.rhythm).tobytes())
+    True
+    >>> bool((tallied(there.rhythm) == tallied(here.rhythm)).all())
+    True
+    """
+    parts = (rhythm.hours, rhythm.silences, rhythm.credit)
+    more = np.frombuffer(lesson) if len(lesson) % 8 == 0 else np.empty(0)
+    if len(more) != sum(part.size for part in parts) or not np.isfinite(more).all():
+        return False
+    begin = 0
+    for part in parts:
+        part += more[begin : begin + part.size].reshape(part.shape)
+        begin += part.size
+    return True

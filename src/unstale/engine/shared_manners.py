@@ -1,0 +1,45 @@
+"""Manners of a worker among others: who may be polled was decided with the claim; what is heard is told to all."""
+
+from __future__ import annotations
+
+from unstale.engine.manners import HOME, Manners
+
+#: seconds after a refusal in which answers are told too, for they end it
+SORE = 7200.0
+
+News = tuple[int, float, bool, float | None, float]
+
+
+class SharedManners(Manners):
+    """Gathers what hosts ask for until a worker passes it on. A poll's `name` is the number of its source.
+
+    >>> manners = SharedManners()
+    >>> manners.heard("7", 10.0, refused=True, retry_after=None, spacing=0.0)
+    >>> manners.heard("8", 11.0, refused=False, retry_after=None, spacing=0.0)
+    >>> manners.taken()
+    [(7, 10.0, True, None, 0.0), (8, 11.0, False, None, 0.0)]
+    """
+
+    def __init__(self) -> None:
+        super().__init__(lambda host: HOME)
+        self._news: list[News] = []
+        self._refused = -SORE
+
+    def end(self, name: str) -> None:
+        """Claims say who is being polled."""
+
+    def heard(self, name: str, now: float, *, refused: bool, retry_after: float | None, spacing: float) -> None:
+        """Keep what the others have to know."""
+        if refused:
+            self._refused = now
+        if refused or retry_after is not None or spacing > 0.0 or now < self._refused + SORE:
+            self._news.append((int(name), now, refused, retry_after, spacing))
+
+    def taken(self) -> list[News]:
+        """What was heard since the last time."""
+        news, self._news = self._news, []
+        return news
+
+    def keep(self, news: list[News]) -> None:
+        """This could not be passed on yet."""
+        self._news[:0] = news

@@ -1,0 +1,382 @@
+"""The PostgreSQL store where it differs from a file: servers that go away, many clients, hosts, partitions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+
+from support.postgres import Postgres, postgres
+from unstale.adapters import postgres_observations
+from unstale.adapters.postgres_crew import PostgresCrew, even_shares
+from unstale.adapters.postgres_hosts import MANY, Grant
+from unstale.adapters.postgres_replica import PostgresReplica
+from unstale.adapters.postgres_schema import MIGRATIONS
+from unstale.adapters.postgres_store import PostgresStore
+from unstale.errors import InputError, StoreError
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Body, Claim, Entry, Listing, Price
+
+SCHEMAS = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Postgres]:
+    with postgres() as running:
+        yield running
+
+
+@pytest.fixture
+def opened(server: Postgres) -> Iterator[Callable[..., PostgresCrew]]:
+    """Opens connections to one store."""
+    schema, stores = f"t{next(SCHEMAS)}", []
+
+    def opened(**given: Any) -> PostgresCrew:
+        stores.append(PostgresCrew(server.address(), schema=schema, **given))
+        return stores[-1]
+
+    yield opened
+    for store in stores:
+        store.close()
+
+
+def cut(server: Postgres, store: PostgresStore) -> None:
+    assert store._db is not None
+    server.run(f"SELECT pg_terminate_backend({store._db.info.backend_pid})")
+
+
+def done(claim: Claim, at: float, **given: Any) -> Entry:
+    return Entry(claim, Answer.UNCHANGED, at, **({"due": at + 60.0} | given))
+
+
+def test_what_cannot_be_opened_is_said_in_a_sentence_without_secrets(server: Postgres) -> None:
+    for dsn, words in (
+        ("postgresql://me:s3cret@127.0.0.1:1/x", r"^store postgresql://127.0.0.1:1/x cannot be reached: check host"),
+        ("postgresql://me:s3cret@no-such-host.invalid/x", "cannot be reached"),
+        (server.address("nothing"), r'cannot be opened \(database "nothing" does not exist\): check the names'),
+        (server.address(user="nobody"), r'cannot be opened \(role "nobody" does not exist\)'),
+    ):
+        with pytest.raises(StoreError, match=words) as error:
+            PostgresStore(dsn)
+        assert "s3cret" not in str(error.value)
+        assert "\n" not in str(error.value)
+    with pytest.raises(InputError, match="is no address of a PostgreSQL database: write postgresql://"):
+        PostgresStore("nonsense s3cret=")
+    with pytest.raises(InputError, match="schema 'A b' must be a word in lower case"):
+        PostgresStore(server.address(), schema="A b")
+    with pytest.raises(StoreError, match="holds no store yet: check its name, or add a source"):
+        PostgresReplica(server.address(), schema="empty")
+    with pytest.raises(StoreError, match="holds no store yet"):
+        PostgresStore(server.address(), schema="empty", create=False)
+
+
+def test_another_version_and_another_program_are_not_touched(server: Postgres, opened: Any) -> None:
+    store = opened()
+    server.run(f"UPDATE {store.schema}.version SET number = 99")
+    with pytest.raises(StoreError, match=rf"has version 99, this program knows {len(MIGRATIONS)}: install a newer"):
+        opened()
+    server.run("CREATE SCHEMA other", "CREATE TABLE other.things(x int)")
+    with pytest.raises(StoreError, match="has tables of another program in its schema other: choose another database"):
+        PostgresStore(server.address(), schema="other")
+
+
+def test_many_who_open_an_empty_database_at_once_make_one_store(server: Postgres) -> None:
+    failures: list[BaseException] = []
+
+    def open_it() -> None:
+        try:
+            PostgresStore(server.address(), schema="race").close()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=open_it) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_a_server_that_may_only_be_read_says_so(server: Postgres, opened: Any) -> None:
+    store = opened()
+    (source,) = store.add([Listing("a")], 0.0)
+    store._db.execute("SET default_transaction_read_only = on")
+    with pytest.raises(StoreError, match="may only be read: connect to the primary server"):
+        store.set_due([source], [1.0])
+    assert store.find("a") == source
+
+
+def test_a_lost_connection_is_opened_again_and_nothing_is_lost_or_done_twice(server: Postgres, opened: Any) -> None:
+    store = opened()
+    ids = store.add([Listing(f"s{n}") for n in range(3)], 0.0)
+    cut(server, store)
+    claims = store.claim(1.0, 9, lease=60.0, owner="a")
+    assert [claim.source for claim in claims] == ids
+    cut(server, store)
+    assert store.record([done(claim, 2.0) for claim in claims]) == [True] * 3
+    cut(server, store)
+    assert store.counters() == {"added": 3, "edited": 1, "claimed": 3, "recorded": 3, "unchanged": 3}
+
+
+class _Deaf:
+    """A connection that commits, and loses the word of it."""
+
+    def __init__(self, db: Any) -> None:
+        self._db = db
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
+
+    def transaction(self) -> Any:
+        whole = self._db.transaction()
+
+        class Lost:
+            def __enter__(self) -> Any:
+                return whole.__enter__()
+
+            def __exit__(inner, *given: Any) -> Any:
+                whole.__exit__(*given)
+                self._db.close()
+                raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+        return Lost()
+
+
+def test_a_commit_of_which_no_word_came_is_found_by_its_tokens(opened: Any) -> None:
+    store = opened()
+
+    def deafen() -> None:
+        store._db = _Deaf(store._db)
+
+    deafen()
+    ids = store.add([Listing(f"s{n}") for n in range(4)], 5.0)
+    assert ids == [1, 2, 3, 4]
+    deafen()
+    claims = store.claim(6.0, 2, lease=60.0, owner="a")
+    # Nobody knew the tokens of the first attempt, so those claims were given back.
+    assert [(claim.source, claim.token) for claim in claims] == [(1, 3), (2, 4)]
+    store.record([])
+    deafen()
+    assert store.record([done(claim, 7.0, body=Body(b"x")) for claim in claims]) == [True, True]
+    assert [len(store.observations(source)) for source in ids] == [1, 1, 0, 0]
+    tally = store.counters()
+    assert (tally["added"], tally["claimed"], tally["given_back"], tally["recorded"]) == (4, 4, 2, 2)
+    assert "dropped" not in tally
+    # A list that was added by somebody else is refused as ever.
+    deafen()
+    with pytest.raises(InputError, match="is listed already"):
+        store.add([Listing("s0")], 8.0)
+
+
+def test_a_server_that_stays_away_is_an_error_after_a_while(server: Postgres, opened: Any) -> None:
+    store = opened(patience=0.3)
+    cut(server, store)
+    store._dsn = "postgresql://127.0.0.1:1/x"
+    begun = time.monotonic()
+    with pytest.raises(StoreError, match="cannot be reached"):
+        store.counters()
+    assert time.monotonic() - begun < 3.0
+    store._dsn = server.address()
+    assert store.counters() == {}
+
+
+def test_others_are_heard_without_asking_the_server(opened: Any) -> None:
+    mine, other = opened(), opened()
+    ids = mine.add([Listing("a"), Listing("b")], 0.0)
+    before = mine.moved()
+    mine.set_due(ids, [1.0, 2.0])
+    (held,) = other.claim(1.0, 1, lease=9.0, owner="o")
+    other.record([done(held, 1.0)])
+    assert mine.moved() == before
+
+    def heard(edit: Callable[[], Any]) -> bool:
+        now = mine.moved()
+        edit()
+        for _ in range(100):
+            if mine.moved() != now:
+                return True
+            time.sleep(0.01)
+        return False
+
+    assert heard(lambda: other.set_due(ids, [3.0, 4.0]))
+    assert heard(lambda: other.add([Listing("c")], 0.0))
+    assert heard(lambda: other.record([], price=Price(1.0, 2.0, 3.0)))
+    assert heard(lambda: other.remove(ids))
+
+
+def test_claims_of_many_at_once_are_disjoint(opened: Any) -> None:
+    count, stores = 2000, [opened() for _ in range(4)]
+    stores[0].add([Listing(f"s{n}") for n in range(count)], 0.0)
+    found: list[list[Claim]] = [[] for _ in stores]
+
+    def work(i: int) -> None:
+        while claims := stores[i].claim(1.0, 37, lease=60.0, owner=f"w{i}"):
+            found[i] += claims
+            assert all(stores[i].record([done(claim, 1.0) for claim in claims]))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    everyone = [claim for claims in found for claim in claims]
+    assert sorted(claim.source for claim in everyone) == list(range(1, count + 1))
+    assert sorted(claim.token for claim in everyone) == list(range(1, count + 1))
+    tally = stores[0].counters()
+    assert tally["claimed"] == tally["recorded"] == count
+
+
+def test_a_host_is_polled_as_if_there_were_one_worker(opened: Any) -> None:
+    grant = Grant(spacing=2.0, concurrency=2)
+    one, two = (opened(grants=lambda host, now: grant if host == "h" else Grant()) for _ in range(2))
+    ids = one.add(
+        [*(Listing(f"http://h/{n}") for n in range(5)), Listing("http://free/0"), Listing("http://free/1")], 0.0
+    )
+
+    def claim(store: Any, now: float) -> list[int]:
+        claims = store.claim(now, 9, lease=60.0, owner="a")
+        store.give_back("a", [claim for claim in claims if claim.source > 5])
+        return [claim.source for claim in claims if now == 10.0 or claim.source <= 5]
+
+    gap = 2.0 + grant.late
+    # One at the host, all at the other one; nobody else is due before the host is free again.
+    assert claim(one, 10.0) == [ids[0], *ids[5:]]
+    assert list(one.begin_by.values()) == [10.0 + grant.late]
+    assert claim(two, 10.1) == claim(two, 10.0 + gap - 0.01) == []
+    assert one.fleet(1).due[1:5].tolist() == pytest.approx([10.0 + gap, 10.0 + gap, 10.0 + 2 * gap, 10.0 + 3 * gap])
+    now = 10.0 + gap
+    assert len(claim(two, now)) == 1
+    # Two are being polled: there is no room for a third, however long ago.
+    assert claim(one, now + 2 * gap) == []
+    one.give_back("a")
+    assert len(claim(one, now + 3 * gap)) == 1
+    # What the host asks for holds for all: it wants no polls for a while, and longer pauses then.
+    one.give_back("a")
+    one.heard_all([(ids[0], 100.0, True, None, 5.0)])
+    one.heard_all([(ids[0], 100.0, True, None, 0.0)])
+    assert claim(two, 130.0) == claim(two, 159.9) == []
+    two.set_due(ids[:5], [0.0] * 5)
+    assert len(claim(two, 160.1)) == 1
+    assert claim(one, 163.0) == []
+    assert len(claim(one, 160.1 + 5.0 + Grant(5.0).late + 0.01)) == 1
+    one.heard_all([(ids[0], 200.0, False, None, 0.0), (ids[0], 200.0, True, None, 0.0)])
+    assert one._db.execute("SELECT blocked, refusals FROM hosts WHERE name = 'h'").fetchone() == (230.0, 1)
+
+
+def test_a_host_that_is_not_free_does_not_hide_the_others(opened: Any) -> None:
+    store = opened(grants=lambda host, now: Grant(1.0) if host == "h" else Grant(concurrency=MANY))
+    store.add([Listing(f"http://h/{n}") for n in range(40)], 0.0)
+    (other,) = store.add([Listing("http://free/")], 1.0)
+    claims = store.claim(5.0, 10, lease=60.0, owner="a")
+    assert {claim.source for claim in claims} == {1, other}
+
+
+def test_hours_in_which_a_host_may_not_be_polled_are_waited_for(opened: Any) -> None:
+    store = opened(grants=lambda host, now: Grant(opens_in=max(100.0 - now, 0.0)))
+    store.add([Listing("http://h/")], 0.0)
+    assert store.claim(5.0, 10, lease=60.0, owner="a") == []
+    assert store.fleet(1).due.tolist() == [100.0]
+    assert len(store.claim(100.0, 10, lease=60.0, owner="a")) == 1
+
+
+def test_old_observations_go_by_partitions_and_leave_a_checkpoint(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_observations, "FIRST", 10)
+    monkeypatch.setattr(postgres_observations, "SMALLEST", 10)
+    monkeypatch.setattr(postgres_observations, "_DAY", 0.0)
+    store = opened(horizon=100.0)
+    ids = store.add([Listing("often"), Listing("once")], 0.0)
+    belief = np.zeros(1)
+    for now in range(1, 400):
+        claims = store.claim(float(now), 9, lease=60.0, owner="a")
+        if claims:
+            belief += 1.0
+            store.record([done(claim, float(now), due=now + (5.0 if claim.source == ids[0] else math.inf),
+                               belief=belief.tobytes()) for claim in claims])  # fmt: skip
+        if now % 50 == 0:
+            # Checkpoint and the observations after it are all there is to know.
+            for source in ids:
+                latest, _, _, held = store.checkpoint(source) or (0, 0.0, 0.0, np.zeros(1).tobytes())
+                after = [o for o in store.observations(source) if o.token > latest]
+                row = ids.index(source)
+                assert np.frombuffer(held)[0] + len(after) == store.fleet(1).beliefs[row, 0]
+    kept = store.observations(ids[0])
+    assert kept[0].polled_at - kept[-1].polled_at >= 100.0
+    assert 20 <= len(kept) < 50
+    assert store.observations(ids[1]) == []
+    parts = store._db.execute("SELECT count(*) FROM pg_inherits WHERE inhparent = 'observations'::regclass").fetchone()
+    assert parts[0] < 8
+
+
+def test_the_planner_is_one_and_another_follows(server: Postgres, opened: Any) -> None:
+    one, two = opened(), opened()
+    assert (one.elect(), two.elect(), one.elect()) == (True, False, True)
+    cut(server, one)
+    for _ in range(100):
+        if two.elect():
+            break
+        time.sleep(0.02)
+    assert (two.elect(), one.elect()) == (True, False)
+    two.close()
+    assert one.elect() or (time.sleep(0.5) or one.elect())
+
+
+def test_shares_change_hands_without_ever_adding_up_to_more(opened: Any) -> None:
+    store = opened()
+
+    def beat(owner: str, held: float) -> float:
+        return store.beat(owner, held, 0.0, 1.0, {"polls": 1}, None)
+
+    assert beat("a", 0.0) == 0.0
+    assert [member.share for member in store.divide(6.0)] == [6.0]
+    assert beat("a", 0.0) == 6.0
+    assert beat("b", 0.0) == 0.0
+    assert [member.share for member in store.divide(6.0)] == [3.0, 0.0]
+    # a has not heard of it yet, so b has to wait.
+    assert beat("a", 6.0) == 3.0
+    assert [member.share for member in store.divide(6.0)] == [3.0, 0.0]
+    assert beat("a", 3.0) == 3.0
+    assert [member.share for member in store.divide(6.0)] == [3.0, 3.0]
+    store.leave("a")
+    assert [(member.owner, member.share) for member in store.divide(6.0)] == [("b", 6.0)]
+
+
+def test_even_shares_are_even_in_the_end_and_never_too_much() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        members = [(0.0, 0.0) for _ in range(int(rng.integers(1, 6)))]
+        for _ in range(40):
+            rate = 10.0
+            shares = even_shares(rate, members)
+            assert sum(max(new, held) for new, (_, held) in zip(shares, members, strict=True)) <= rate * (1 + 1e-12)
+            # Some have heard of it, some have not yet.
+            members = [
+                (new, new if rng.random() < 0.7 else held) for new, (_, held) in zip(shares, members, strict=True)
+            ]
+        assert shares == pytest.approx([10.0 / len(members)] * len(members))
+
+
+def test_lessons_are_taken_up_with_the_plan_they_taught(opened: Any) -> None:
+    store = opened()
+    store.beat("a", 0.0, 0.0, 1.0, {}, b"one")
+    store.beat("a", 0.0, 0.0, 1.0, {}, b"two")
+    lessons = store.lessons()
+    assert [value for _, value in lessons] == [b"one", b"two"]
+    store.publish({"learner": b"state"}, None, [lessons[0][0]])
+    assert [value for _, value in store.lessons()] == [b"two"]
+    assert store.epochs() == [(1, b"state")]
+
+
+def test_a_million_listings_could_be_added_in_a_minute(opened: Any) -> None:
+    store, count = opened(), 50_000
+    begun = time.perf_counter()
+    ids = store.add([Listing(f"https://h{n % 997}.example/{n}") for n in range(count)], 0.0)
+    assert time.perf_counter() - begun < 60.0 * count / 1e6 * 4.0
+    assert len(set(ids)) == count
+    assert store.search("EXAMPLE/4999", limit=3) == [5000, 50_000 - 9, 50_000 - 8]

@@ -1,0 +1,83 @@
+"""Workers that are killed, stopped and cut off: what they do at sources is written to one log, a line each.
+
+Run as a program it is the workers' parent, which has imported everything: each line of its input begets one, and its
+process id is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+
+import numpy as np
+
+from unstale.adapters.postgres_crew import PostgresCrew
+from unstale.adapters.postgres_hosts import Grant
+from unstale.core.learning.learner import Learner
+from unstale.engine.clock import SystemClock
+from unstale.engine.desk import Desk
+from unstale.engine.fleet import Terms
+from unstale.engine.manners import Manners, Rules
+from unstale.engine.planner import Planner
+from unstale.engine.worker import Worker
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Claim, Fetched
+
+#: hosts whose names begin so are spaced by so many seconds
+SPACED, SPACING = "spaced", 0.3
+
+
+def grants(host: str, now: float) -> Grant:
+    """What is granted a host: those that are spaced get one poll at a time."""
+    return Grant(SPACING, 1) if host.startswith(SPACED) else Grant()
+
+
+def main(dsn: str, log: str, lease: str, budget: str, took: str) -> None:
+    """Beget a worker for each line and tell its process id."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    learner = Learner(2, 60.0)
+    learner.observe([0, 1], [60.0, 60.0], [True, False])
+    learner.price_for(1.0, 60.0, 120.0, 1.0)
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            asyncio.run(live(dsn, log, float(lease), float(budget), float(took), int(line)))
+            os._exit(0)
+        os.write(1, f"{child}\n".encode())
+
+
+async def live(dsn: str, log: str, lease: float, budget: float, took: float, seed: int) -> None:
+    """Poll until ended. A poll is a line in the log when it begins: source, token, due, time, process."""
+    rng = np.random.default_rng(seed)
+    clock, stop = SystemClock(), asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    out = os.open(log, os.O_WRONLY | os.O_APPEND)
+
+    async def look(claim: Claim) -> Fetched:
+        begun = clock.now()
+        os.write(out, f"{claim.source} {claim.token} {claim.due!r} {begun!r} {os.getpid()}\n".encode())
+        await asyncio.sleep(took * float(rng.uniform(0.5, 1.5)))
+        if rng.random() < 0.3:
+            return Fetched(Answer.CHANGED, begun, b"%d" % claim.token, received=10)
+        return Fetched(Answer.UNCHANGED, begun)
+
+    def opened() -> PostgresCrew:
+        return PostgresCrew(dsn, grants=grants, idle=5.0, patience=3.0)
+
+    def tell(name: str, facts: object) -> None:
+        if name in ("fault", "store_failed", "elected"):
+            os.write(2, f"{os.getpid()} {name} {facts}\n".encode())
+
+    terms = Terms(budget, owner=f"w{os.getpid()}", lease=lease, polls=64, grace=2.0)
+    worker = Worker(Desk(opened), terms, clock, look, tell=tell)
+    manners = Manners(lambda host: Rules(SPACING, 1) if host.startswith(SPACED) else Rules(0.0, 1000))
+    planner = Planner(Desk(opened), terms, clock, manners, tell)
+    planning = asyncio.create_task(planner.run(stop))
+    await worker.run(stop)
+    await planning
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
