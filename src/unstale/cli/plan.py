@@ -1,4 +1,4 @@
-"""`unstale plan` and `unstale demo`: a budget, a fleet, the optimal plan."""
+"""`unstale plan` and `unstale sample`: a budget, a fleet, the optimal plan."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unstale.cli.show import Stages, console, print_curve, print_plan
+from unstale.cli.show import Stages, console, grid, print_curve, print_plan
 from unstale.errors import InputError, require, sentence
 
 if TYPE_CHECKING:
+    from unstale.planning.distributed import PartsPlan
     from unstale.planning.planner import FleetPlan
 
 
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
               help="How evenly the polls will come.")  # fmt: skip
 @click.option("--host-cap", "host_caps", multiple=True, metavar="RATE or HOST=RATE",
               help="Polls a host allows; RATE holds for every host not named.")  # fmt: skip
-@click.option("-o", "--output", help="Write the full plan here: .csv, .parquet or .jsonl.")
-@click.option("--curve", is_flag=False, flag_value="-", metavar="[FILE]",
-              help="Draw freshness against budget, here or into FILE (.png, .svg).")  # fmt: skip
+@click.option("--engine", help="Plan Parquet files in parts: processes:3, dask (workers of this machine) or"
+              " dask://HOST:PORT.")  # fmt: skip
+@click.option("-o", "--output", help="Write the full plan here: .csv, .parquet or .jsonl; with an engine, a folder.")
+@click.option("--curve", "--plot", "curve", is_flag=False, flag_value="-", metavar="[FILE]",
+              help="Draw freshness against budget, here or into FILE (.png, .svg, .html).")  # fmt: skip
 @click.option("--explain", metavar="ID", help="Say in a sentence why this source is polled as it is.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object; per day, and days.")
 def plan(
@@ -37,6 +40,7 @@ def plan(
     objective: str,
     order: str,
     host_caps: tuple[str, ...],
+    engine: str | None,
     output: str | None,
     curve: str | None,
     explain: str | None,
@@ -46,16 +50,22 @@ def plan(
 
     FILE is CSV, Parquet or JSON lines, or - for standard input. Columns: id, change_rate (or changes and observed),
     weight, cost, host, min_interval, max_interval, process; all but the first two optional. Bare numbers are per
-    day, or days.
+    day, or days. A quoted pattern of Parquet files is planned in parts, and so is FILE with --engine.
 
     \b
       unstale plan fleet.csv --budget 1000/day
       unstale plan fleet.csv --target freshness=0.9 -o plan.parquet
       unstale plan fleet.csv --budget 1000/day --explain news/front
+      unstale plan 'fleet/*.parquet' --budget 1e6/day --engine processes:3 -o plan/
     """
     require((budget is None) != (target is None), "plan", file, "needs either a budget or a target",
             "add --budget 1000/day or --target freshness=0.9")  # fmt: skip
     goal, objective = _target(target, objective)
+    if engine is not None or any(mark in file for mark in "*?["):
+        for name, given in (("--host-cap", host_caps), ("--curve", curve), ("--explain", explain)):
+            require(not given, "plan", repr(file), f"in parts knows no {name}", "plan one table, without --engine")
+        _in_parts(file, engine or "processes", budget, goal, objective, order, output, as_json)
+        return
     with Stages() as stages:
         stages.next("loading")
         from unstale import files as fleet_files
@@ -84,7 +94,7 @@ def plan(
 
 @click.command()
 @click.option("--budget", default="400/day", show_default=True, help="What all polls together may cost.")
-def demo(budget: str) -> None:
+def sample(budget: str) -> None:
     """Plan a bundled sample fleet: news, blogs, APIs, law, SQL tables, a wiki."""
     from unstale import files as fleet_files
     from unstale.planning.planner import plan_columns
@@ -101,6 +111,55 @@ def demo(budget: str) -> None:
     console().print(
         "\nYour own: unstale plan fleet.csv --budget 1000/day  (columns: id, change_rate, weight, …)", highlight=False
     )
+
+
+def _in_parts(
+    file: str,
+    engine: str,
+    budget: str | None,
+    goal: float | None,
+    objective: str,
+    order: str,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    with Stages(9) as stages:
+        stages.next("loading")
+        from unstale.planning.distributed import plan_parts
+        from unstale.planning.engines import engine_of
+
+        workers = engine_of(engine)
+        try:
+            made = plan_parts(file, workers, budget=budget, target=goal, objective=objective, order=order,
+                              output=output, stage=stages.next)  # fmt: skip
+        finally:
+            stages.next("closing")
+            workers.close()
+    if as_json:
+        click.echo(json.dumps(made.summary()))
+        return
+    _print_parts(made)
+    if output:
+        files = "1 file" if made.files == 1 else f"{made.files:,} files"
+        console().print(f"The full plan is in {output}: {files}.", highlight=False)
+
+
+def _print_parts(made: PartsPlan) -> None:
+    """The summary alone: the sources are too many to show."""
+    summary = made.summary()
+    ours, even, prop = (summary[k] for k in ("freshness", "freshness_uniform", "freshness_proportional"))
+    table = grid("", "", "")
+    table.show_header = False
+    table.add_row("freshness", f"{100 * ours:.1f} %", "of the time, the copies equal their sources")
+    table.add_row("", f"{100 * even:.1f} %", "if all were polled equally often, for the same budget")
+    table.add_row("", f"{100 * prop:.1f} %", "if they were polled in proportion to their changes")
+    table.add_row("price", f"{made.price:.4g}", f"found in {made.passes} passes after the sketches")
+    table.add_row("abandoned", f"{summary['abandoned']:,}", "sources whose polls cannot pay at this price")
+    worst = max(summary["certificate"].values())
+    table.add_row("certificate", f"{worst:.0e}", "largest residual of the optimality conditions")
+    head = f"{made.sources:,} sources, {made.spent:,.6g} of {made.budget:,.6g} spent per day"
+    console().print(f"[bold]{head}[/bold]", highlight=False)
+    console().print(table, highlight=False)
 
 
 def _print(

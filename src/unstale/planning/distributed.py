@@ -1,0 +1,260 @@
+"""Planning in parts: a fleet in many Parquet files, on many workers, with the plan of one machine.
+
+Rules of this file:
+1. All that goes out to workers is a price, all that comes back is some numbers and a sketch: so any size is planned.
+2. Answers are added exactly and in the order of the parts, so the plan does not depend on who computed what.
+3. One pass takes inventory, a few price the fleet exactly until it spends the budget to RTOL, the last one writes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from unstale.core.checks import Floats, number
+from unstale.core.roots import HUGE, meet
+from unstale.core.sketch import Sketch
+from unstale.errors import InfeasibleError, InputError, require, sentence
+from unstale.planning.engines import Engine
+from unstale.planning.parts import files_of, parts_of, prepare, tidy
+from unstale.planning.planner import plan as plan_table
+from unstale.planning.tasks import (
+    Decision,
+    Inventory,
+    Measured,
+    Rivals,
+    Sums,
+    Terms,
+    shutting_price,
+    take_inventory,
+    tally,
+    together,
+    write_plan,
+)  # fmt: skip
+from unstale.units import parse_rate
+
+#: how exactly spending meets the budget; the price is as exact, to a factor of two
+RTOL = 1e-11
+#: sources in the sample that gives a first price where no sketch does
+SAMPLE = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class PartsPlan:
+    """The plan of a fleet in parts, in numbers per day; its intervals are in the files that were written."""
+
+    objective: str
+    sources: int
+    budget: float
+    decision: Decision
+    measured: Measured
+    #: Σ weight
+    weight: float
+    #: how often the fleet was read until the price was known
+    passes: int
+    files: int
+
+    @property
+    def price(self) -> float:
+        """Weighted staleness that one more unit of budget per day would remove."""
+        return self.decision.price
+
+    @property
+    def spent(self) -> float:
+        return self.measured.spent
+
+    def summary(self) -> dict[str, Any]:
+        """The plan in numbers, as that of one table has them."""
+        slack = abs(self.spent - self.budget) if self.price > 0 else max(self.spent - self.budget, 0.0)
+        fresh = {k: getattr(self.measured, k) / self.weight if self.weight else 1.0
+                 for k in ("freshness", "uniform", "proportional")}  # fmt: skip
+        return {
+            "objective": self.objective,
+            "sources": self.sources,
+            "price": self.price,
+            "spent": self.spent,
+            "budget": self.budget,
+            "freshness": fresh["freshness"],
+            "freshness_uniform": fresh["uniform"],
+            "freshness_proportional": fresh["proportional"],
+            "abandoned": self.measured.abandoned,
+            "certificate": {
+                "budget": slack / self.budget if self.budget > 0 else slack,
+                "stationary": self.measured.stationary,
+                "at_bounds": self.measured.at_bounds,
+                "hosts": 0.0,
+            },
+        }
+
+
+def plan_parts(
+    pattern: str,
+    engine: Engine,
+    *,
+    budget: float | str | None = None,
+    target: float | None = None,
+    objective: str = "freshness",
+    order: str = "fixed",
+    output: str | None = None,
+    stage: Callable[[str], None] = lambda name: None,
+) -> PartsPlan:
+    """The plan of `unstale.plan` for a fleet in Parquet files, found by the workers of an engine.
+
+    `pattern` is a file, a folder or `folder/*.parquet`. With `output`, a folder, each file is written there under its
+    name, with the columns that a plan adds. Price and rates are those of one machine to about 1e-10. Two limits:
+    caps of hosts are not known here, and that an id stands twice is not noticed.
+    """
+    require((budget is None) != (target is None), "budget", budget, "or target must be given, and not both",
+            "give budget='1000/day', or target=0.9")  # fmt: skip
+    terms, by_staleness = Terms(objective, order), target is not None
+    goal = _goal(budget, target, objective)
+    stage("looking")
+    files = files_of(pattern)
+    if output is not None:
+        prepare(files, output)
+    by_file = [parts for parts in engine.map(parts_of, files) if parts]
+    parts = [part for each in by_file for part in each]
+    sources = sum(part.rows for part in parts)
+    require(sources, "files", repr(pattern), "have no sources", "give at least one row")
+    stage("sketching")
+    inventory = engine.map(take_inventory, parts, terms, max(sources // SAMPLE, 1))
+    passes = 0
+
+    def ask(*prices: float) -> list[Sums]:
+        nonlocal passes
+        passes += 1
+        stage(f"pricing {passes}")
+        return [_added(sums) for sums in zip(*engine.map(tally, parts, terms, prices, by_staleness), strict=True)]
+
+    fleet = _Fleet(inventory, terms, sources, by_staleness)
+    decision = fleet.decide(goal, ask, lambda: max(engine.map(shutting_price, parts, terms)))
+    stage("writing" if output else "comparing")
+    rivals = Rivals(decision.spent / fleet.cost, decision.spent / fleet.mass if fleet.mass else 0.0)
+    measured = together(engine.map(write_plan, by_file, terms, decision, rivals, output))
+    if output is not None:
+        tidy(files, output)
+    spends = measured.spent if by_staleness else goal
+    return PartsPlan(objective, sources, spends, decision, measured, fleet.weight, passes, len(files))
+
+
+class _Fleet:
+    """All parts together: what decides the price is asked of the workers, what begins the search stands here."""
+
+    def __init__(self, inventory: Sequence[Inventory], terms: Terms, sources: int, by_staleness: bool) -> None:
+        self.terms, self.sources, self.by_staleness = terms, sources, by_staleness
+        self.weight, self.cost, self.mass = (math.fsum(getattr(i, k) for i in inventory) for k in
+                                             ("weight", "cost", "mass"))  # fmt: skip
+        self.floors = sum(i.floors for i in inventory)
+        self.bounded = any(i.bounded for i in inventory)
+        sketches = [i.sketch for i in inventory if i.sketch is not None]
+        self.sketch = None
+        if len(sketches) == len(inventory):
+            self.sketch = reduce(add, map(Sketch.from_bytes, sketches))
+        self.sample = pa.concat_tables([i.sample for i in inventory])
+
+    def decide(self, goal: float, ask: Callable[..., list[Sums]], shutting: Callable[[], float]) -> Decision:
+        """The price at which the fleet spends the budget, or is as stale as the target allows."""
+        # only where something bounds the rates can all prices be too high, or all too low
+        if self.bounded or self.by_staleness or goal == 0:
+            least, most = ask(math.inf, 0.0)
+            self._feasible(goal, least.spent)
+            if self._have(least) >= self._meant(goal):
+                return Decision(shutting(), least.spent)
+            if self._have(most) <= self._meant(goal):
+                self._reachable(goal, most)
+                return Decision(0.0, most.spent)
+        start = self.start(goal)
+        if start == 0.0:
+            return Decision(0.0, 0.0)
+        return self._met(goal, ask, start)
+
+    def start(self, goal: float) -> float:
+        """About the price: from the sketch if it knows such sources, else from the plan of a sample."""
+        if self.sketch is not None and not self.by_staleness:
+            return self.sketch.price(goal)
+        budget = None if self.by_staleness else goal * self.sample.num_rows / self.sources
+        target = goal if self.by_staleness else None
+        if target is not None and self.terms.objective == "freshness":
+            target = 1.0 - target
+        try:
+            named = self.sample.append_column("id", [np.arange(self.sample.num_rows)])
+            made = plan_table(named, budget=budget, target=target, objective=self.terms.objective,
+                              order=self.terms.order)  # fmt: skip
+        except InfeasibleError:
+            return 1.0  # its longest intervals take more than its share
+        return made.price or 1.0
+
+    def _met(self, goal: float, ask: Callable[..., list[Sums]], start: float) -> Decision:
+        # what was asked on either side of the goal, nearest so far
+        sides: dict[bool, tuple[float, Sums]] = {}
+        meant = self._meant(goal)
+
+        def total(price: Floats, _: object) -> tuple[Floats, Floats]:
+            at = float(price[0])
+            (sums,) = ask(at)
+            have = self._have(sums)
+            sides[have > meant] = at, sums
+            # the inverse of staleness falls with the price: dΣweight·staleness = −price·dspent
+            slope = at * sums.slope / self.weight * have**2 if self.by_staleness else sums.slope
+            return np.array([have]), np.array([slope])
+
+        root = meet(total, np.array([meant]), np.array([start]), rtol=RTOL)
+        if not root.jump[0]:
+            at, sums = next(side for side in sides.values() if side[0] == root.at[0])
+            return Decision(at, sums.spent)
+        require(1e-300 <= root.low[0] < HUGE, "target" if self.by_staleness else "budget", f"{goal:g}",
+                "gives a poll a price that no number can hold", "count in another unit of time")  # fmt: skip
+        (dear, less), (cheap, more) = sides[False], sides[True]
+        missing, jump = goal - less.spent, more.spent - less.spent
+        if self.by_staleness:
+            missing, jump = less.stale - goal * self.weight, less.stale - more.stale
+        share = missing / jump if jump > 0 else 1.0
+        return Decision(dear, less.spent + share * (more.spent - less.spent), cheap, share)
+
+    def _meant(self, goal: float) -> float:
+        return 1.0 / goal if self.by_staleness else goal
+
+    def _have(self, sums: Sums) -> float:
+        """What falls as the price rises: spending, or the inverse of staleness."""
+        if not self.by_staleness:
+            return sums.spent
+        return self.weight / sums.stale if sums.stale > 0 else math.inf
+
+    def _feasible(self, goal: float, need: float) -> None:
+        if not self.by_staleness and need > goal * (1 + 1e-12):
+            raise InfeasibleError(
+                sentence("budget", f"{goal:g}", f"cannot meet the longest intervals, which need {need:g}",
+                         f"raise it to {need:g} or lengthen max_interval on {self.floors} sources"),
+                least_budget=need,
+            )  # fmt: skip
+
+    def _reachable(self, goal: float, most: Sums) -> None:
+        if self.by_staleness and most.stale > goal * self.weight:
+            least = most.stale / self.weight
+            raise InputError(
+                sentence("target staleness", f"{goal:g}", f"cannot be reached, the bounds leave {least:g}",
+                         "raise the target or shorten min_interval"))  # fmt: skip
+
+
+def _goal(budget: float | str | None, target: float | None, objective: str) -> float:
+    """The budget per day, or the staleness that a target means."""
+    if target is None:
+        assert budget is not None
+        return number("budget", parse_rate(budget, "budget"), least=0,
+                      remedy="give the cost all polls together may have")  # fmt: skip
+    if objective != "freshness":
+        return number("target staleness", target, above=0, remedy="give the largest mean penalty you accept")
+    require(0 < target < 1, "target freshness", target, "must be between 0 and 1", "try 0.9")
+    return 1.0 - target
+
+
+def _added(sums: Sequence[Sums]) -> Sums:
+    """The sums of all parts, exact and in order."""
+    return Sums(*(math.fsum(getattr(s, k) for s in sums) for k in ("spent", "slope", "stale")))

@@ -1,0 +1,270 @@
+"""What workers do with the parts of a fleet; each answer is a few numbers, and only the last writes files.
+
+Rules of this file:
+1. A task keeps nothing and changes nothing but the file it writes: done twice, or elsewhere, it answers the same.
+2. Parts are read a batch at a time, and the sums of batches are added exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike
+
+from unstale.core import kernels, price
+from unstale.core.checks import Floats
+from unstale.core.fleet import Fleet
+from unstale.core.kernels import passes
+from unstale.core.market import Market
+from unstale.core.plan import Plan
+from unstale.core.sketch import Sketch
+from unstale.core.values import PoissonFreshness
+from unstale.errors import InputError, require
+from unstale.planning.parts import Part, batches, target_of, write_batches
+from unstale.planning.planner import FleetPlan, _value
+from unstale.planning.table import Columns, _change_rate, _optional, _text, as_table
+from unstale.units import parse_duration
+
+#: the columns a price depends on; id is read to name a row that breaks a rule
+COLUMNS = ("id", "change_rate", "changes", "observed", "polls", "weight", "cost", "min_interval", "max_interval",
+           "process")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the polls are for, and how they come: `objective` and `order` of a plan."""
+
+    objective: str
+    order: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What sources are like: their sums, a sketch if one can price them, and a sample of their rows."""
+
+    weight: float
+    cost: float
+    mass: float
+    #: how many have a longest interval
+    floors: int
+    #: whether anything but the budget limits any of them
+    bounded: bool
+    sketch: bytes | None
+    sample: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What sources do at a price: spending, its derivative in the price, Σ weight·staleness (NaN if not asked)."""
+
+    spent: float
+    slope: float
+    stale: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The price, and what is spent; where spending jumps, a share of the plan is that of the next price below."""
+
+    price: float
+    spent: float
+    cheaper: float = 0.0
+    share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rivals:
+    """Polls per source, and per change of a source, if the same were spent without a thought."""
+
+    uniform: float
+    proportional: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a plan comes to: Σ weight·freshness of it and its rivals, and the worst residuals of its certificate."""
+
+    spent: float
+    freshness: float
+    uniform: float
+    proportional: float
+    abandoned: int
+    stationary: float
+    at_bounds: float
+
+
+def take_inventory(part: Part, terms: Terms, stride: int) -> Inventory:
+    """What a part is like; its sample has every row whose number is a multiple of `stride`."""
+    sums, floors, bounded, sample = [], 0, False, []
+    sketch: Sketch | None = _sketch([], [], None)
+    for row, table in batches(part, COLUMNS):
+        sources, fleet = _read(part, row, table, terms)
+        weight, cost = _columns(fleet)
+        sums.append((weight.sum(), cost.sum(), np.dot(cost, sources.change_rate)))
+        floors += 0 if fleet.least_rate is None else int(np.count_nonzero(fleet.least_rate))
+        bounded |= not fleet.unbounded
+        sketch = (
+            sketch + _sketch(sources.change_rate, weight, fleet.cost) if sketch is not None and _quick(fleet) else None
+        )
+        sample.append(_sample(sources, slice(-row % stride, None, stride)))
+    weighs, costs, mass = (math.fsum(column) for column in zip(*sums, strict=True))
+    return Inventory(
+        weighs, costs, mass, floors, bounded, sketch.to_bytes() if sketch else None, pa.concat_tables(sample)
+    )
+
+
+def tally(part: Part, terms: Terms, prices: Sequence[float], by_staleness: bool) -> list[Sums]:
+    """What a part does at each price."""
+    sums: list[list[tuple[float, float, float]]] = [[] for _ in prices]
+    for row, table in batches(part, COLUMNS):
+        _, fleet = _read(part, row, table, terms)
+        for k, at in enumerate(prices):
+            sums[k].append(_at(fleet, at, by_staleness))
+    return [Sums(*(math.fsum(column) for column in zip(*each, strict=True))) for each in sums]
+
+
+def shutting_price(part: Part, terms: Terms) -> float:
+    """The least price at which nobody in a part wants more than its longest interval asks for."""
+    fleets = (_read(part, row, table, terms)[1] for row, table in batches(part, COLUMNS))
+    return max(price.plan(fleet, price.needed(fleet)).price for fleet in fleets)
+
+
+def write_plan(parts: Sequence[Part], terms: Terms, decision: Decision, rivals: Rivals, folder: str | None) -> Measured:
+    """What the plan of the parts of a file comes to; with a folder, the plan is written there."""
+    measured: list[Measured] = []
+
+    def planned() -> Iterator[pa.Table]:
+        for part in parts:
+            for row, table in batches(part):
+                sources, fleet = _read(part, row, table, terms)
+                made = Plan(fleet, decision.spent, decision.price, None, _rates(fleet, decision))
+                whole = FleetPlan(sources, made, terms.objective, terms.order)
+                measured.append(_measure(whole, terms, rivals))
+                yield whole.table() if folder else table
+
+    if folder is None:
+        for _ in planned():
+            pass
+    else:
+        write_batches(planned(), target_of(parts[0].file, folder))
+    return together(measured)
+
+
+def together(measured: Sequence[Measured]) -> Measured:
+    """What several plans come to as one."""
+    return Measured(
+        spent=math.fsum(m.spent for m in measured),
+        freshness=math.fsum(m.freshness for m in measured),
+        uniform=math.fsum(m.uniform for m in measured),
+        proportional=math.fsum(m.proportional for m in measured),
+        abandoned=sum(m.abandoned for m in measured),
+        stationary=max(m.stationary for m in measured),
+        at_bounds=max(m.at_bounds for m in measured),
+    )
+
+
+def _read(part: Part, row: int, table: pa.Table, terms: Terms) -> tuple[Columns, Fleet]:
+    """The checked sources of a batch; what is wrong is told with the file."""
+    try:
+        sources = _checked(as_table(table))
+        value = _value(sources, terms.objective, terms.order)
+        return sources, Fleet.of(value, weight=sources.weight, cost=sources.cost,
+                                 shortest=sources.min_interval, longest=sources.max_interval)  # fmt: skip
+    except InputError as error:
+        after = f", after row {row:,}" if row else ""
+        raise InputError(f"file {part.file!r}{after}: {error}") from None
+
+
+def _checked(table: pa.Table) -> Columns:
+    """As `columns` has them, without hosts, and without looking for an id that stands twice."""
+    names = set(table.column_names)
+    require("id" in names, "column", "'id'", "is missing", f"the table has: {', '.join(sorted(names)) or 'none'}")
+    return Columns(
+        table=table,
+        change_rate=_change_rate(table, names),
+        weight=_optional(table, names, "weight", 1.0, least=0.0),
+        cost=_optional(table, names, "cost", 1.0, above=0.0),
+        host=None,
+        host_names=[],
+        min_interval=_optional(table, names, "min_interval", 0.0, least=0.0, parse=parse_duration),
+        max_interval=_optional(table, names, "max_interval", np.inf, above=0.0, parse=parse_duration),
+        process=_text(table, names, "process"),
+    )
+
+
+def _sketch(change_rate: ArrayLike, weight: ArrayLike, cost: ArrayLike | None) -> Sketch:
+    """Without cells cut again: exact passes follow, and cutting takes longer than one of them."""
+    return Sketch.of_columns(passes.Columns.of(change_rate, weight, cost))
+
+
+def _sample(sources: Columns, rows: slice) -> pa.Table:
+    """Some sources in a form that is the same for all parts."""
+    n = len(sources.change_rate)
+    defaults = {"change_rate": 0.0, "weight": 1.0, "cost": 1.0, "min_interval": 0.0, "max_interval": np.inf}
+    filled = {}
+    for name, default in defaults.items():
+        column = getattr(sources, name)
+        filled[name] = (np.full(n, default) if column is None else column)[rows]
+    process = [None] * n if sources.process is None else list(sources.process)
+    return pa.table(filled | {"process": pa.array(process[rows], pa.string())})
+
+
+def _columns(fleet: Fleet) -> tuple[Floats, Floats]:
+    """Weights and costs as columns."""
+    ones = np.ones(len(fleet))
+    return ones if fleet.weight is None else fleet.weight, ones if fleet.cost is None else fleet.cost
+
+
+def _quick(fleet: Fleet) -> bool:
+    """Whether sketches and the fused passes know these sources."""
+    return fleet.unbounded and isinstance(fleet.value, PoissonFreshness) and fleet.value.order == "fixed"
+
+
+def _at(fleet: Fleet, at: float, by_staleness: bool) -> tuple[float, float, float]:
+    if _quick(fleet) and at > 0 and not by_staleness:
+        assert isinstance(fleet.value, PoissonFreshness)
+        return *kernels.spent(at, fleet.value.change_rate, _columns(fleet)[0], fleet.cost), math.nan
+    answer = Market(fleet).answer(at)
+    if not by_staleness:
+        return answer.spent, answer.slope, math.nan
+    plan = Plan(fleet, answer.spent, at, None, answer.rates)
+    return answer.spent, answer.slope, plan.fleet_staleness * float(_columns(fleet)[0].sum())
+
+
+def _rates(fleet: Fleet, decision: Decision) -> Floats:
+    rates = _rates_at(fleet, decision.price)
+    if decision.share > 0:
+        rates = rates + decision.share * (_rates_at(fleet, decision.cheaper) - rates)
+    return rates
+
+
+def _rates_at(fleet: Fleet, at: float) -> Floats:
+    if _quick(fleet) and at > 0:
+        assert isinstance(fleet.value, PoissonFreshness)
+        return kernels.rates(at, fleet.value.change_rate, _columns(fleet)[0], fleet.cost)
+    return Market(fleet).answer(at).rates
+
+
+def _measure(made: FleetPlan, terms: Terms, rivals: Rivals) -> Measured:
+    fleet, rate = made.plan.fleet, made.sources.change_rate
+    weight, _ = _columns(fleet)
+    value = _value(made.sources, "freshness", terms.order)
+
+    def fresh(sync_rate: Floats) -> float:
+        with np.errstate(divide="ignore"):
+            return float(np.dot(weight, 1.0 - value.staleness(1.0 / sync_rate)))
+
+    residuals = made.certificate
+    return Measured(
+        spent=made.spent,
+        freshness=float(np.dot(weight, made.freshness)),
+        uniform=fresh(np.full(len(fleet), rivals.uniform)),
+        proportional=fresh(rivals.proportional * rate),
+        abandoned=int(np.count_nonzero(made.abandoned)),
+        stationary=residuals.stationary,
+        at_bounds=residuals.at_bounds,
+    )
