@@ -22,7 +22,7 @@ $(DEV)/.ready: requirements/dev.lock pyproject.toml
 	$(DEV)/bin/python -m pip install $(PIP_FLAGS) --no-deps -e .
 	@touch $@
 
-demo: $(RUN)/.ready  ## the optimal plan of a bundled sample fleet
+demo: $(RUN)/.ready  ## see it work: changing sources, an engine, a live panel
 	$(RUN)/bin/unstale demo
 
 test: $(DEV)/.ready lint  ## everything: lint, types, rooms, docs, all tests
@@ -31,7 +31,8 @@ test: $(DEV)/.ready lint  ## everything: lint, types, rooms, docs, all tests
 check: $(DEV)/.ready lint  ## lint, types, rooms and the fast tests, in under a minute
 	$(DEV)/bin/python -m pytest -n 2 -q -m "not slow"
 
-soak: $(DEV)/.ready  ## property tests on fresh random cases, for as long as they take
+soak: $(DEV)/.ready  ## an hour of the engine against the truth, then property tests on fresh random cases
+	$(DEV)/bin/python bench/soak.py --minutes 60
 	$(DEV)/bin/python -m pytest -n 2 --hypothesis-profile soak tests/property tests/contracts
 
 lint: $(DEV)/.ready

@@ -15,6 +15,7 @@ from unstale.errors import (
 
 if TYPE_CHECKING:
     from unstale import penalties, processes
+    from unstale.adapters.replica_client import ReplicaClient
     from unstale.core.belief import Belief
     from unstale.core.carousel import carousel
     from unstale.core.inverse import poisson_overestimate, speedup, sync_rate_for
@@ -57,6 +58,7 @@ _HOMES = {
     "Belief": "unstale.core.belief",
     "Learner": "unstale.core.learning.learner",
     "Trace": "unstale.core.trace",
+    "ReplicaClient": "unstale.adapters.replica_client",
     "Question": "unstale.planning.topology",
     "Topology": "unstale.planning.topology",
     "topology": "unstale.planning.topology",
@@ -71,6 +73,7 @@ __all__ = [
     "Learner",
     "MissingExtraError",
     "Question",
+    "ReplicaClient",
     "Sketch",
     "Topology",
     "Trace",

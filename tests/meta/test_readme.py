@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
+
+import click
 
 from support.documents import ROOT, blocks, commands
 
@@ -23,7 +26,25 @@ def test_it_shows_every_command() -> None:
     from unstale.cli.main import COMMANDS
 
     shown = {command.split()[1] for command, _ in commands(README) if command.startswith("unstale ")}
-    assert shown == set(COMMANDS)
+    named = set(re.findall(r"`unstale ([a-z-]+)`", README.read_text("utf-8")))
+    typed = {line[1] for line in _typed()}
+    assert shown | named | typed == set(COMMANDS)
+
+
+def test_what_it_types_without_showing_an_answer_can_be_typed() -> None:
+    from unstale.cli.main import unstale
+
+    for words in _typed():
+        command = unstale.get_command(click.Context(unstale), words[1])
+        assert command is not None, words
+        known = {name for option in command.params for name in option.opts}
+        assert {word for word in words if word.startswith("-")} <= known, words
+
+
+def _typed() -> list[list[str]]:
+    """The command lines of blocks that are not executed, without their comments."""
+    lines = "\n".join(block.text for block in blocks(README, "sh")).splitlines()
+    return [shlex.split(line, comments=True) for line in lines if line.startswith("unstale ")]
 
 
 def test_its_links_lead_to_files() -> None:

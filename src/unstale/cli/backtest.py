@@ -35,7 +35,7 @@ _NOTES = {"unstale": "unstale (ours)", "oracle": "oracle (true rates)"}
 @click.option("--at-most", type=click.IntRange(min=1), metavar="N", help="Take a random sample of so many sources.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default="1",
               help="Another seed, other phases and another sample.")  # fmt: skip
-@click.option("--plot", metavar="FILE", help="Draw freshness against polls into FILE (.png, .svg).")
+@click.option("--plot", metavar="FILE", help="Draw freshness against polls into FILE (.png, .svg, .html).")
 @click.option("--json", "as_json", is_flag=True, help="Print a list of rows; age in days, polls and budget in all.")
 def backtest(file: str, budgets: str, weights: str | None, policies: str | None, objective: str, start: str | None,
              end: str | None, at_most: int | None, seed: int, plot: str | None, as_json: bool) -> None:  # fmt: skip
@@ -62,7 +62,7 @@ def backtest(file: str, budgets: str, weights: str | None, policies: str | None,
     chosen = None if policies is None else [name.strip() for name in policies.split(",") if name.strip()]
     with Stages(4 + (10 if chosen is None else len(chosen)) * len(each)) as stages:
         stages.next("loading")
-        from unstale.report.fit import checked
+        from unstale.report.picture import checked
         from unstale.sim.backtest.run import backtest as run
         from unstale.traces.read import read
         from unstale.traces.weights import weigh

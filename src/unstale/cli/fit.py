@@ -45,7 +45,7 @@ _QUANTILES = {
 @click.option("--to", "end", metavar="DATE", help="Leave out this date and what is later.")
 @click.option("--utc-offset", type=float, default=0.0, show_default="0", metavar="HOURS",
               help="Hours of the day are those of a clock so far ahead of UTC.")  # fmt: skip
-@click.option("--plot", metavar="FILE", help="Draw gaps, hours, course and cost into FILE (.png, .svg).")
+@click.option("--plot", metavar="FILE", help="Draw gaps, hours, course and cost into FILE (.png, .svg, .html).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; per day, and days.")
 def fit(file: str, source: str | None, at_least: int, start: str | None, end: str | None, utc_offset: float,
         plot: str | None, as_json: bool) -> None:  # fmt: skip
@@ -66,7 +66,8 @@ def fit(file: str, source: str | None, at_least: int, start: str | None, end: st
         from unstale.core.fitting.diagnosis import diagnose
         from unstale.core.fitting.profile import profile
         from unstale.report import diagnosis as report
-        from unstale.report.fit import checked, draw
+        from unstale.report.fit import draw
+        from unstale.report.picture import checked
         from unstale.traces.read import read
 
         plot = plot and checked(plot)

@@ -4,25 +4,60 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from unstale import __version__
 from unstale.errors import UnstaleError
 
-#: command -> (module, one line); the line is here so that listing commands loads none of them
-COMMANDS = {
-    "freshness": ("unstale.cli.one_copy", "How fresh is a copy, polled this often?"),
-    "sync-rate": ("unstale.cli.one_copy", "How often to poll for this freshness?"),
-    "plan": ("unstale.cli.plan", "Divide a budget of polls over a fleet of sources."),
-    "demo": ("unstale.cli.plan", "The optimal plan of a bundled sample fleet."),
-    "simulate": ("unstale.cli.simulate", "What would a plan have achieved? Simulate it."),
-    "topology": ("unstale.cli.topology", "How should replicas pull from a source and from each other?"),
-    "trace": ("unstale.cli.trace", "When did real sources change? Import their histories."),
-    "fit": ("unstale.cli.fit", "What kind of changes does a history hold, and what of it?"),
-    "backtest": ("unstale.cli.backtest", "How fresh would each way of polling have kept real sources?"),
-    "papers": ("unstale.cli.papers", "Every table and figure of the papers, computed again."),
+#: what it is about -> command -> (module, one line); the line is here so that listing commands loads none of them
+GROUPS = {
+    "Keep copies fresh": {
+        "demo": ("unstale.cli.demo", "See it work: changing sources, an engine, a live panel."),
+        "init": ("unstale.cli.init", "Three questions, and a commented unstale.toml."),
+        "add": ("unstale.cli.adding", "Add sources by their addresses, or from lists."),
+        "run": ("unstale.cli.run", "Keep the copies of all sources fresh."),
+        "status": ("unstale.cli.status", "How fresh are the copies? Exit codes for cron and monitoring."),
+        "top": ("unstale.cli.top", "Watch a running engine from another terminal."),
+        "get": ("unstale.cli.copies", "The copy of a source, and how fresh it is."),
+        "serve": ("unstale.cli.serve", "Serve the copies over HTTP."),
+        "worker": ("unstale.cli.worker", "Keep copies fresh together with other workers, on one PostgreSQL."),
+        "move": ("unstale.cli.worker", "Bring a store from its file to a PostgreSQL database."),
+    },
+    "Sources": {
+        "list": ("unstale.cli.sources", "Which sources are there?"),
+        "edit": ("unstale.cli.sources", "Change what is said of sources."),
+        "pause": ("unstale.cli.sources", "Stop polling sources for a while."),
+        "resume": ("unstale.cli.sources", "Poll paused sources again."),
+        "remove": ("unstale.cli.sources", "Forget sources, their copies and what they taught."),
+        "hint": ("unstale.cli.sources", "Say that sources may have changed."),
+        "poll": ("unstale.cli.poll", "Poll sources now."),
+        "explain": ("unstale.cli.explain", "Why is a source polled as often as it is?"),
+        "history": ("unstale.cli.copies", "What did the polls of a source find?"),
+        "export": ("unstale.cli.sources", "Write all sources to a list."),
+        "import": ("unstale.cli.adding", "Take over the sources of a list."),
+        "backup": ("unstale.cli.care", "Copy the store to a file, while it is in use."),
+        "doctor": ("unstale.cli.care", "Is the store sound? What to do if not."),
+    },
+    "Plan and study": {
+        "plan": ("unstale.cli.plan", "Divide a budget of polls over a fleet of sources."),
+        "sample": ("unstale.cli.plan", "The optimal plan of a bundled sample fleet."),
+        "freshness": ("unstale.cli.one_copy", "How fresh is a copy, polled this often?"),
+        "sync-rate": ("unstale.cli.one_copy", "How often to poll for this freshness?"),
+        "simulate": ("unstale.cli.simulate", "What would a plan have achieved? Simulate it."),
+        "topology": ("unstale.cli.topology", "How should replicas pull from a source and from each other?"),
+        "trace": ("unstale.cli.trace", "When did real sources change? Import their histories."),
+        "fit": ("unstale.cli.fit", "What kind of changes does a history hold, and what of it?"),
+        "backtest": ("unstale.cli.backtest", "How fresh would each way of polling have kept real sources?"),
+        "origin": ("unstale.cli.origin", "Serve a web site of changing sources, to try things on."),
+        "lab": ("unstale.cli.lab", "Real replicas on this machine, measured beside theory."),
+        "papers": ("unstale.cli.papers", "Every table and figure of the papers, computed again."),
+        "completion": ("unstale.cli.completion", "Let the tab key complete commands in your shell."),
+    },
 }
+COMMANDS = {name: about for group in GROUPS.values() for name, about in group.items()}
 
 
 class Lazy(click.Group):
@@ -35,12 +70,28 @@ class Lazy(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = import_module(COMMANDS[cmd_name][0])
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        # A command whose name is a word of Python's has an underscore behind it.
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(module, name if hasattr(module, name) else f"{name}_")
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            stopped = "unstale: stopped by Ctrl-C: nothing half done was stored, start it again when you like"
+            click.echo(stopped, err=True)
+            ctx.exit(130)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [CompletionItem(n, help=line) for n, (_, line) in COMMANDS.items() if n.startswith(incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+        for group, commands in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name, line) for name, (_, line) in commands.items()])
 
 
 @click.command(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})

@@ -48,7 +48,9 @@ class _Bar(Stages):
 @click.option("--order", type=click.Choice(["fixed", "random", "purely-random"]), default="fixed", show_default=True,
               help="How evenly the polls of a plan come.")  # fmt: skip
 @click.option("--compare", is_flag=True, help="Also simulate what other rules do with a plan's budget.")
-@click.option("--plot", metavar="FILE", help="Draw predicted against simulated freshness into FILE (.png, .svg).")
+@click.option(
+    "--plot", metavar="FILE", help="Draw predicted against simulated freshness into FILE (.png, .svg, .html)."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; per day, and days.")
 def simulate(what: str, days: float, seed: int, order: str, compare: bool, plot: str | None, as_json: bool) -> None:
     """Simulate WHAT, a plan file or a scenario: what would it have achieved?
@@ -72,7 +74,7 @@ def simulate(what: str, days: float, seed: int, order: str, compare: bool, plot:
     """
     with _Bar() as bar:
         bar.next("loading")
-        from unstale.report.simulation import checked
+        from unstale.report.picture import checked
         from unstale.sim.scenarios import SCENARIOS
 
         plot = plot and checked(plot)

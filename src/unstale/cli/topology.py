@@ -38,7 +38,7 @@ _NEEDED = {"changes": '"2/h"', "machines": "20", "capacity": '"100/s"', "freshne
 @click.option("--shapes", help="Compare these only: single, independent, turns, redundancy, tree, cooperation.")
 @click.option("--simulate", is_flag=True, help="Check the winner's freshness by simulation.")
 @click.option("--seed", default=1, show_default="1", help="Another seed, another simulated history.")
-@click.option("--plot", metavar="FILE", help="Draw clients served against freshness into FILE (.png, .svg).")
+@click.option("--plot", metavar="FILE", help="Draw clients served against freshness into FILE (.png, .svg, .html).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; rates per day.")
 def topology(file: str | None, simulate: bool, seed: int, plot: str | None, as_json: bool, **given: Any) -> None:
     """How should machines poll a source, and each other, to serve most clients?
@@ -63,7 +63,8 @@ def topology(file: str | None, simulate: bool, seed: int, plot: str | None, as_j
     with Stages() as stages:
         stages.next("loading")
         from unstale.planning import topology as planning
-        from unstale.report.topology import checked, draw
+        from unstale.report.picture import checked
+        from unstale.report.topology import draw
 
         plot = plot and checked(plot)
         question = _question(file, {name: value for name, value in given.items() if value is not None})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unstale.report.fit import checked
 from unstale.report.papers.figure import BLUE, RED
+from unstale.report.picture import checked, save
 
 #: polls per change, the measured mean and its standard error, in this order
 Point = tuple[float, float, float]
@@ -15,7 +15,7 @@ _GREYED = ("#db7b2b", "#2da44e", "#986ee2", "#bf8700", "#0e8a8a", "#a0522d", "#c
 
 def draw(lines: Mapping[str, Sequence[Point]], path: str, *, ours: str, oracle: str, label: str,
          log: bool = False) -> None:  # fmt: skip
-    """Points of each policy by name as PNG, SVG or PDF; `ours` is drawn in front, `oracle` as a dashed line."""
+    """Points of each policy by name; `ours` is drawn in front, `oracle` as a dashed line."""
     path = checked(path)
     from matplotlib.figure import Figure
 
@@ -44,4 +44,4 @@ def draw(lines: Mapping[str, Sequence[Point]], path: str, *, ours: str, oracle: 
     axes.set_ylabel(label)
     axes.grid(alpha=0.3)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
-    figure.savefig(path, dpi=150)
+    save(figure, path, "Backtest: every policy at the same polls")

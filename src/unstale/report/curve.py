@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from unstale.core.checks import Floats
-from unstale.errors import InputError, MissingExtraError, sentence
+from unstale.report.picture import checked, save
 
 
 def draw(curve: tuple[Floats, Floats], spent: float, freshness: float, path: str) -> None:
-    """Freshness against budget, with the present plan marked, as PNG, SVG or PDF."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
-    if Path(path).suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InputError(sentence("curve", repr(path), "has an unknown ending", "use .png, .svg or .pdf"))
+    """Freshness against budget, with the present plan marked."""
+    path = checked(path, "curve")
+    from matplotlib.figure import Figure
+
     budgets, fresh = curve
     figure = Figure(figsize=(7, 4.2), layout="constrained")
     axes = figure.subplots()
@@ -27,4 +22,4 @@ def draw(curve: tuple[Floats, Floats], spent: float, freshness: float, path: str
     axes.set_ylabel("freshness of the fleet (%)")
     axes.set_ylim(0, 100)
     axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=150)
+    save(figure, path, "Freshness of the fleet by budget")

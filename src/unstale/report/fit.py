@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,22 +11,14 @@ from unstale.core.fitting.diagnosis import Diagnosis
 from unstale.core.fitting.overspend import overspend
 from unstale.core.fitting.profile import DAY, Profile
 from unstale.core.trace import Trace
-from unstale.errors import require
-from unstale.report import simulation
 from unstale.report.papers.figure import BLUE, GREEN, ORANGE, PURPLE, RED
+from unstale.report.picture import checked, save
 
 _COLORS = {"exponential": RED, "weibull": BLUE, "gamma": GREEN, "pareto": PURPLE, "lognormal": ORANGE}
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _TARGETS = np.array([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98])
 #: more points of a curve than this are not seen
 _POINTS = 2000
-
-
-def checked(path: str) -> str:
-    """A path that figures can be written to, before time is spent on what they will show."""
-    folder = Path(simulation.checked(path)).absolute().parent
-    require(folder.is_dir(), "plot", repr(path), "is in no directory", "make the directory first")
-    return path
 
 
 def draw(seen: Diagnosis, when: Profile, trace: Trace, hours: str, path: str) -> None:
@@ -42,7 +33,8 @@ def draw(seen: Diagnosis, when: Profile, trace: Trace, hours: str, path: str) ->
     _hours(profile, figure, when, hours)
     _course(course, trace.times)
     _cost(cost, seen, single)
-    figure.savefig(path, dpi=130)
+    name = seen.trace.names[0] if single else f"{len(seen.trace):,} sources"
+    save(figure, path, f"The history of {name}", dpi=130)
 
 
 def _source_gaps(axes: Any, seen: Diagnosis) -> None:

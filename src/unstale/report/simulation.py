@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.errors import InputError, MissingExtraError, sentence
+from unstale.report.picture import checked, save
 
 #: more dots than this are neither seen nor drawn quickly
 MOST = 5000
 
 
-def checked(path: str) -> str:
-    """A path a figure can be written to, before hours are spent on what it will show."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
-    if Path(path).suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InputError(sentence("plot", repr(path), "has an unknown ending", "use .png, .svg or .pdf"))
-    return path
-
-
 def draw(series: Mapping[str, tuple[Floats, Floats, Floats]], path: str) -> None:
-    """For each name (predicted, simulated, standard error) per source, as PNG, SVG or PDF."""
+    """For each name (predicted, simulated, standard error) per source."""
     path = checked(path)
     from matplotlib.figure import Figure
 
@@ -43,4 +31,4 @@ def draw(series: Mapping[str, tuple[Floats, Floats, Floats]], path: str) -> None
     axes.set_ylim(-2, 102)
     axes.grid(alpha=0.3)
     axes.legend()
-    figure.savefig(path, dpi=150)
+    save(figure, path, "Predicted and simulated freshness")

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.errors import require
-from unstale.report import simulation
 from unstale.report.papers.figure import BLUE, GREEN, ORANGE, PURPLE, RED
+from unstale.report.picture import checked, save
 from unstale.units import DAY, UNITS
 
 _COLORS = {"single": "#8c959f", "independent": BLUE, "turns": PURPLE, "redundancy": ORANGE, "tree": GREEN,
            "cooperation": RED}  # fmt: skip
-
-
-def checked(path: str) -> str:
-    """A path that a figure can be written to, before time is spent on what it will show."""
-    folder = Path(simulation.checked(path)).absolute().parent
-    require(folder.is_dir(), "plot", repr(path), "is in no directory", "make the directory first")
-    return path
 
 
 def unit_of(rate: float) -> tuple[str, int]:
@@ -64,4 +55,4 @@ def draw(curves: Mapping[str, tuple[Floats, Floats]], marks: Mapping[str, float]
     axes.set_ylabel(f"clients served per {unit}")
     axes.grid(alpha=0.3)
     axes.legend(fontsize=9)
-    figure.savefig(path, dpi=150)
+    save(figure, path, "Clients served against freshness")

@@ -207,7 +207,7 @@ def test_numbers_first_and_units_late_in_a_long_file(tmp_path: Path) -> None:
 
 
 def test_demo_explains_itself() -> None:
-    result = run("demo")
+    result = run("sample")
     assert result.exit_code == 0
     assert "news/front is polled every" in result.stdout
     assert "api/prices/eu is abandoned" in result.stdout
