@@ -5,7 +5,7 @@ DEV := .venv-dev
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check soak lint bench docs lock clean
+.PHONY: help demo test check soak lint bench screenshots docs lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -43,6 +43,9 @@ lint: $(DEV)/.ready
 
 bench: $(DEV)/.ready  ## side-by-side measurements, ratios in one run
 	$(DEV)/bin/python bench
+
+screenshots: $(DEV)/.ready  ## the dashboard's pictures in docs/images
+	$(DEV)/bin/python bench/screenshots.py
 
 docs: $(DEV)/.ready  ## the documentation as a site in site/
 	$(DEV)/bin/mkdocs build --strict

@@ -61,6 +61,12 @@ class SqliteShelf(SqliteReplica):
             ).get
         return frame
 
+    def addresses(self) -> list[tuple[int, str]]:
+        """Every source's id and address, ids rising."""
+        with self._reading() as db:
+            rows: Any = db.execute("SELECT id, address FROM sources ORDER BY id").fetchall()
+        return list(rows)
+
     def digest_rows(self, since: float, after: int, limit: int) -> list[tuple[int, str, float, int, bytes]]:
         """Of sources above an id whose copy is as of `since` or later: id, address, as of, version, digest."""
         with self._reading() as db:

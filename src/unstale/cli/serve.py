@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
+import secrets
 import signal
 import sys
 import threading
@@ -11,11 +13,17 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from unstale.calendar import DAYS, Hours
 from unstale.cli.settings import Settings, load, settings_options
 from unstale.errors import InputError, sentence
+from unstale.units import DAY
+
+if TYPE_CHECKING:
+    from unstale.server.sessions import Role
 
 Say = Callable[[str], None]
 #: seconds that a server beside an engine has to end
@@ -43,8 +51,8 @@ def serve(config: str | None, store: str | None, listen: str | None, name: str, 
     it is still fresh. Clients bound its age with ?max_age=30s or Cache-Control. The API is under /api/v1, described by
     /api/v1/openapi.json; numbers for Prometheus are at /metrics.
 
-    Writing needs a token of 32 characters or more, taken from the environment, UNSTALE_TOKEN; from other machines
-    reading needs it too.
+    A dashboard is at /. Writing needs a token of 32 characters or more, taken from the environment, UNSTALE_TOKEN, or
+    made for this run and told; from other machines reading needs it too.
 
     \b
       unstale serve --store unstale.db
@@ -54,10 +62,14 @@ def serve(config: str | None, store: str | None, listen: str | None, name: str, 
     settings = load(config, store=store)
     host, port = address(listen or settings.server.listen)
 
+    # Without a token of the operator's own, one is made for this run: only who sees this line may change things.
+    token = token_of(settings)
+    made = "" if token or proxied else secrets.token_hex()
+
     def ready(number: int) -> None:
         at = f"http://{_shown(host)}:{number}"
-        what = f"{', '.join(proxied)} at {at}/" if proxied else f"{settings.store} at {at}/copies/ID"
-        click.echo(f"serving {what}, stop with Ctrl-C")
+        what = f"{', '.join(proxied)} at {at}/" if proxied else f"{settings.store} at {at}/"
+        click.echo(f"serving {what}{f' (log in with {made} to change things there)' if made else ''}, stop with Ctrl-C")
 
     with contextlib.suppress(KeyboardInterrupt):
         if proxied:
@@ -65,48 +77,59 @@ def serve(config: str | None, store: str | None, listen: str | None, name: str, 
 
             allowed = (*settings.http.allow_networks, *networks)
             name = "" if name == "unstale" else name
-            asyncio.run(run_proxy(proxied, host, port, name=name, allow_networks=allowed, token=token_of(settings),
+            asyncio.run(run_proxy(proxied, host, port, name=name, allow_networks=allowed, token=token,
                                   stop=None, ready=ready))  # fmt: skip
         else:
             weighing = replace(settings, server=replace(settings.server, weigh=weigh or settings.server.weigh))
-            asyncio.run(run(weighing, host, port, name=name, ask=ask, ready=ready, tied=tied))
+            asyncio.run(run(weighing, host, port, name=name, ask=ask, ready=ready, tied=tied, made=made))
 
 
 async def run(settings: Settings, host: str, port: int, *, name: str = "unstale", ask: bool = False,
               ready: Callable[[int], None] | None = None, stop: asyncio.Event | None = None,
-              tied: bool = False) -> None:  # fmt: skip
-    """Serve the store of the settings until `stop` is set, or the process is asked to end."""
+              tied: bool = False, made: str = "") -> None:  # fmt: skip
+    """Serve the store of the settings until `stop` is set, or the process is asked to end.
+
+    `made` is a token for this run, where the environment has none.
+    """
     from unstale.adapters.environment import filled
     from unstale.adapters.sqlite_shelf import SqliteShelf
     from unstale.cli.books import StoreBooks
     from unstale.server.app import replica
     from unstale.server.asking import StoreAsker
-    from unstale.server.auth import OWN_NAMES, is_near
+    from unstale.server.auth import OWN_NAMES, check_binding, is_near
+    from unstale.server.dashboard import Door, views
     from unstale.server.digests import digest_route
     from unstale.server.requests import Weigher
     from unstale.server.serving import place
     from unstale.server.serving import serve as listen_and_serve
+    from unstale.server.sessions import Sessions
 
     own, token = settings.server, token_of(settings)
     name = settings.replicas.name or name
     with ExitStack() as opened:
         shelf = SqliteShelf(settings.store)
         opened.callback(shelf.close)
-        books = StoreBooks(settings, writing=ask or own.weigh or token is not None)
+        books = StoreBooks(settings, writing=True)
         opened.callback(books.close)
-        asker = StoreAsker(books, shelf, time.time) if ask or token is not None else None
+        asker = StoreAsker(books, shelf, time.time)
         numeric, port = place(host, port)
         near = is_near(numeric)
+        check_binding(numeric, token)
+        key = token or made or secrets.token_hex()
         names = (*OWN_NAMES, _shown(host), _shown(numeric), *own.names) if near else ()
         stop = stop or ended(tied)
-        app = replica(shelf, name=name, asker=asker if ask else None, token=token, books=books, poller=asker,
-                      secret=filled(own.hub_secret), closed=not near, names=names,
-                      more=[digest_route(shelf, time.time, name)] if settings.replicas.tell else [])  # fmt: skip
+        more = views(books, time.time, rules=lambda name: _granted(settings, name), replicas=lambda: _others(settings))
+        if settings.replicas.tell:
+            more.append(digest_route(shelf, time.time, name))
+        app = replica(shelf, name=name, asker=asker if ask else None, token=key, books=books, poller=asker,
+                      secret=filled(own.hub_secret), closed=not near, names=names, more=more)  # fmt: skip
+        passwords: dict[Role, str] = {"reader": filled(own.reader_password), "operator": filled(own.operator_password)}
+        door = Door(app, Sessions(key, passwords, clock=time.time), key, home="reader" if near else None)
         weighing = None
         if own.weigh:
             weighing = asyncio.create_task(Weigher(books, app.copies.take, time.time).run())
         try:
-            await listen_and_serve(app, numeric, port, token=token, stop=stop, ready=ready, ending=app.close)
+            await listen_and_serve(door, numeric, port, token=key, stop=stop, ready=ready, ending=app.close)
         finally:
             if weighing is not None:
                 weighing.cancel()
@@ -168,6 +191,30 @@ def ended(tied: bool = False) -> asyncio.Event:
     if tied:
         threading.Thread(target=wait_for_end, daemon=True).start()
     return stop
+
+
+def _granted(settings: Settings, name: str) -> dict[str, Any]:
+    """What the settings grant a host, as the dashboard shows it."""
+    own = settings.host(name)
+    cap = None if not own.budget or math.isinf(own.budget) else DAY * own.budget
+    return {"spacing": own.spacing, "concurrency": own.concurrency, "budget_per_day": cap,
+            "windows": "; ".join(map(_hours, own.windows))}  # fmt: skip
+
+
+def _hours(one: Hours) -> str:
+    """Allowed hours as they are written."""
+
+    def at(seconds: int) -> str:
+        return f"{seconds // 3600 % 24:02}:{seconds % 3600 // 60:02}"
+
+    days = "" if len(one.days) == 7 else " " + ",".join(DAYS[day].capitalize() for day in sorted(one.days))
+    return f"{at(one.begin)}-{at(one.begin + one.length)}{days} {one.zone.key}"
+
+
+def _others(settings: Settings) -> dict[str, Any]:
+    """Whom this replica follows and asks."""
+    own = settings.replicas
+    return {"name": own.name, "upstream": own.upstream, "peers": list(own.peers)}
 
 
 def token_of(settings: Settings) -> str | None:

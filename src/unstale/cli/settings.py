@@ -119,6 +119,12 @@ class Server:
         [], forms.texts, "Names besides localhost by which clients on this machine, or a proxy there, may call it."
     )
     weigh: bool = _setting(False, forms.flag, "Whether sources weigh more the more their copies are read.")
+    reader_password: str = _setting(
+        "", forms.reference, "The environment variable with a password for looking at the dashboard, as $NAME."
+    )
+    operator_password: str = _setting(
+        "", forms.reference, "The environment variable with a password for changing things there, as $NAME."
+    )
     hub_secret: str = _setting(
         "", forms.reference, "The environment variable with the secret that hubs sign with (WebSub), as $NAME."
     )

@@ -43,8 +43,8 @@ HOLD = 2.0
 LINE = 64
 #: bodies beyond so many bytes are compared in a thread
 LARGE = 1 << 18
-#: seconds after which a price is kept, with how things stand
-PULSE = 60.0
+#: seconds after which a price is kept, with how things stand, and at the very first
+PULSE, FIRST_PULSE = 60.0, 3.0
 #: answers by which a host says that we ask too much
 REFUSALS = frozenset({429, 503})
 #: seconds until a store that failed is tried again, at first and at most
@@ -255,7 +255,9 @@ class Engine:
 
     async def _publish(self, now: float, price: float, settings: dict[str, bytes]) -> None:
         news = None
-        if now - self._published.at >= PULSE or (len(self.keeper.ids) and not self._published.price > 0.0):
+        # Oftener at first, for those who watch it begin.
+        pulse = min(max(0.1 * (now - self.started_at), FIRST_PULSE), PULSE)
+        if len(self.keeper.ids) and now - self._published.at >= pulse:
             seen = await self._desk.aside(sight, self.keeper, now, self.terms.budget)
             tally, told = self.tally, self._told
             done = (tally.polls, tally.changed, tally.failed, self.bucket.spent)

@@ -93,7 +93,7 @@ class Sources:
         def read() -> Any:
             ids = self._books.search(**asked)
             more = ids[-1] if len(ids) == asked["limit"] else None
-            return {"sources": self._described(ids), "after": more}
+            return {"sources": self.described(ids), "after": more}
 
         return await asyncio.to_thread(read)
 
@@ -108,7 +108,7 @@ class Sources:
 
     async def edit(self, call: Call) -> Any:
         """Change a source, and tell how it stands."""
-        await self._known(call.source)
+        await self.known(call.source)
         await asyncio.to_thread(self._books.edit, call.source, call.body)
         return await self.one(call)
 
@@ -119,7 +119,7 @@ class Sources:
 
     async def observations(self, call: Call) -> Any:
         """The newest polls."""
-        await self._known(call.source)
+        await self.known(call.source)
         found = await asyncio.to_thread(self._books.observations, call.source, call.query.get("limit", 100))
         return {"observations": [
             {"token": one.token, "polled_at": stamp(one.polled_at), "answer": one.answer.value,
@@ -130,7 +130,7 @@ class Sources:
 
     async def versions(self, call: Call) -> Any:
         """What is kept of it."""
-        await self._known(call.source)
+        await self.known(call.source)
 
         def read() -> Any:
             books, source = self._books, call.source
@@ -140,12 +140,12 @@ class Sources:
 
     async def explain(self, call: Call) -> Any:
         """One sentence and its numbers."""
-        await self._known(call.source)
+        await self.known(call.source)
         return await asyncio.to_thread(self._books.explain, call.source)
 
     async def hint(self, call: Call) -> Any:
         """Make it due."""
-        await self._known(call.source)
+        await self.known(call.source)
         await asyncio.to_thread(self._books.hint, [call.source])
         return {"hinted": 1, "unknown": 0}
 
@@ -165,7 +165,7 @@ class Sources:
 
     async def poll(self, call: Call) -> Any:
         """Ask the engine, through the store."""
-        await self._known(call.source)
+        await self.known(call.source)
         if self._asker is None:
             raise Refused(403, "this replica only reads its store: start it with a token in UNSTALE_TOKEN")
         wait = DAY * parse_duration(call.query.get("wait", "10s"), "wait")
@@ -177,7 +177,8 @@ class Sources:
         return {"polled": True, "answered": head.failures == 0, "version": head.version,
                 "checked_at": stamp(head.checked)}  # fmt: skip
 
-    def _described(self, ids: list[int]) -> list[dict[str, Any]]:
+    def described(self, ids: list[int]) -> list[dict[str, Any]]:
+        """What is known of these sources and their copies, in plain JSON."""
         standing = self._books.standing(ids, WIDTH)
         seen = outlook(standing, self._clock())
         listings = {one.id: one for one in self._books.listings(standing.source.tolist())}
@@ -196,7 +197,7 @@ class Sources:
         ]  # fmt: skip
 
     def _one(self, source: int) -> dict[str, Any]:
-        found = self._described([source])
+        found = self.described([source])
         if not found:
             raise _unknown(source)
         newest = next(iter(self._books.versions(source)), 0)
@@ -210,7 +211,8 @@ class Sources:
         return {"version": version, "taken_at": stamp(edition.taken_at), "media_type": edition.media_type,
                 "size": edition.size, "sha256": edition.digest.hex()}  # fmt: skip
 
-    async def _known(self, source: int) -> None:
+    async def known(self, source: int) -> None:
+        """Refuse a source that is not there."""
         if not await asyncio.to_thread(self._books.listings, [source]):
             raise _unknown(source)
 

@@ -1,0 +1,40 @@
+// Asking the server. Writes repeat the session's word, so that no other site can make them.
+
+export const session = { role: null, word: "", login: false, logged_in: false };
+
+export class Refused extends Error {
+  constructor(status, detail) { super(detail); this.status = status; }
+}
+
+async function answered(response) {
+  if (response.status === 401 && session.login) dispatchEvent(new Event("stranger"));
+  if (response.ok) return response.status === 204 ? null : response.json();
+  let detail = `the server answered ${response.status}`;
+  try { detail = (await response.json()).detail || detail; } catch { /* Not ours: the number must do. */ }
+  throw new Refused(response.status, detail);
+}
+
+export async function get(path, query = {}, options = {}) {
+  const asked = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== null && value !== undefined && value !== "" && value !== false) asked.set(name, value);
+  }
+  const text = asked.toString();
+  return answered(await fetch(text ? `${path}?${text}` : path, { headers: { accept: "application/json" }, ...options }));
+}
+
+export async function send(method, path, body) {
+  return answered(await fetch(path, {
+    method, headers: { "content-type": "application/json", "x-unstale-word": session.word },
+    body: body === undefined ? undefined : JSON.stringify(body),
+  }));
+}
+
+/** Who we are to the server. */
+export async function meet() {
+  Object.assign(session, await get("/dashboard/session"));
+  dispatchEvent(new Event("session"));
+  return session;
+}
+
+export const operator = () => session.role === "operator";

@@ -1,0 +1,107 @@
+// The frame: which view is shown, who is logged in, whether the engine runs.
+
+import { meet, send, session } from "./api.js";
+import { fill, h, note } from "./dom.js";
+import { ago } from "./format.js";
+import { listen, live } from "./live.js";
+import { budget } from "./views/budget.js";
+import { events } from "./views/events.js";
+import { hosts } from "./views/hosts.js";
+import { login } from "./views/login.js";
+import { overview } from "./views/overview.js";
+import { replication } from "./views/replication.js";
+import { source } from "./views/source.js";
+import { sources } from "./views/sources.js";
+
+const VIEWS = [["", "Overview", overview], ["budget", "Budget", budget], ["sources", "Sources", sources],
+  ["hosts", "Hosts", hosts], ["replication", "Replication", replication], ["events", "Events", events]];
+const place = document.getElementById("view");
+let leave = () => {};
+let turn = 0;
+
+/** Show what the address names; a view returns what to do when it is left. */
+async function show(moved = false) {
+  const mine = ++turn;
+  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [name, id] = path.split("/");
+  const found = VIEWS.find(([one]) => one === name);
+  const one = /^\d+$/.test(id ?? "") && name === "sources";
+  leave();
+  leave = () => {};
+  for (const link of document.querySelectorAll("#nav a")) {
+    if (link.getAttribute("href") === `#/${name}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  if (!session.role && session.login) { login(place, enter); return; }
+  if (!found) { fill(place, h("h1", {}, "Nothing is here"), h("p", {}, h("a", { href: "#/" }, "Back to the overview"))); return; }
+  const title = one ? `Source ${id}` : found[1];
+  document.title = `${title} · Unstale`;
+  const ending = [];
+  const context = { query: new URLSearchParams(query), id: Number(id), current: () => mine === turn, ending: (work) => ending.push(work) };
+  leave = () => ending.forEach((work) => work());
+  fill(place, h("h1", {}, title), h("p", { class: "muted" }, "Reading the store…"));
+  if (moved) place.focus({ preventScroll: true });
+  try {
+    await (one ? source : found[2])(place, context);
+  } catch (error) {
+    if (context.current()) fill(place, h("h1", {}, title), h("p", { class: "banner" }, error.message));
+  }
+}
+
+async function enter() {
+  await meet();
+  listen();
+  show();
+}
+
+function frame() {
+  fill(document.getElementById("nav"), VIEWS.map(([name, title]) => h("a", { href: `#/${name}` }, title)));
+  const theme = document.getElementById("theme");
+  const dark = () => (document.documentElement.dataset.theme
+    ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const named = () => { theme.textContent = dark() ? "Light" : "Dark"; theme.setAttribute("aria-label", `Use the ${dark() ? "light" : "dark"} theme`); };
+  theme.addEventListener("click", () => {
+    document.documentElement.dataset.theme = dark() ? "light" : "dark";
+    try { localStorage.setItem("theme", document.documentElement.dataset.theme); } catch { /* Then for this time only. */ }
+    named();
+    dispatchEvent(new Event("theme"));
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { named(); dispatchEvent(new Event("theme")); });
+  named();
+  const door = document.getElementById("door");
+  door.addEventListener("click", async () => {
+    if (!session.logged_in) { login(place, enter); return; }
+    await send("POST", "/dashboard/logout");
+    await enter();
+  });
+  addEventListener("session", () => { door.hidden = !session.login; door.textContent = session.logged_in ? "Log out" : "Log in"; });
+  addEventListener("stranger", () => { if (session.role) { session.role = null; show(); } });
+  addEventListener("hashchange", () => show(true));
+  // The way past the navigation must not change what is shown.
+  document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); place.focus(); });
+}
+
+function engine() {
+  const pill = document.getElementById("engine");
+  const banner = document.getElementById("banner");
+  const say = (text, kind, why = "") => {
+    if (pill.textContent !== text) pill.textContent = text;
+    pill.className = `pill ${kind}`;
+    if (banner.textContent !== why) banner.textContent = why;
+    banner.hidden = !why;
+  };
+  live.addEventListener("status", ({ detail }) => {
+    if (detail.problem) say("trouble", "bad", detail.problem);
+    else if (detail.engine.running) say("running", "good");
+    else say("stopped", "bad", `The engine has stopped: nothing is polled, copies stay as they are. The last source answered ${ago(detail.heard_at)}. Start it with: unstale run`);
+  });
+  live.addEventListener("lost", () => say("no connection", "bad", "The server does not answer; what is shown may be old."));
+}
+
+frame();
+engine();
+try {
+  await enter();
+} catch (error) {
+  note(error.message, true);
+}

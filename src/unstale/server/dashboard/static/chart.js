@@ -1,0 +1,44 @@
+// Curves over time or along a scale, in the colours of the theme.
+/* global uPlot */
+
+/** Round numbers along a scale by powers of ten: 1, 2 and 5 of each that lies within. */
+const round = (least, most) => Array.from({ length: 40 }, (_, i) => 10 ** (i - 15)).flatMap((ten) => [ten, 2 * ten, 5 * ten])
+  .filter((one) => one >= least && one <= most);
+
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+/**
+ * Draw into an element: `xs`, and series of {name, values, colour, dash, band, points, show}.
+ * `said` is what a reader who cannot see it is told. Returns a way to take it down.
+ */
+export function chart(into, xs, series, { said, height = 220, time = true, logX = false, logY = false, y, x, xName = "", range, yTicks }) {
+  let plot = null;
+  const axis = { stroke: () => colour("muted"), grid: { stroke: () => colour("line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
+  const options = () => ({
+    width: Math.max(into.clientWidth, 120), height,
+    scales: { x: { time, distr: logX ? 3 : 1, ...(logX ? { range: (_, least, most) => [least / 1.1, most * 1.1] } : {}) }, y: { distr: logY ? 3 : 1, ...(range ? { range } : {}) } },
+    axes: [{ ...axis, ...(logX ? { splits: (_, __, least, most) => round(least, most) } : {}), ...(x ? { values: (_, all) => all.map((one) => (one === null ? null : x(one))), filter: (_, all) => all } : {}) },
+      { ...axis, size: 76, ...(yTicks ? { splits: () => yTicks } : {}), values: (_, all) => all.map((one) => (one === null ? null : y(one))) }],
+    series: [x ? { label: xName, value: (_, one) => (one === null ? "–" : x(one)) } : {}, ...series.map((one) => ({
+      label: one.name, stroke: () => colour(one.colour), width: 2, dash: one.dash, spanGaps: true,
+      fill: one.fill ? () => colour(one.fill) : undefined,
+      paths: one.points ? () => null : undefined,
+      points: { show: Boolean(one.points || xs.length < 3), size: one.points || 6, fill: () => colour(one.colour) },
+      value: (_, value) => (value === null || value === undefined ? "–" : y(value)),
+    }))],
+    bands: series.flatMap((one, i) => (one.band ? [{ series: [i + 1, i + 2], fill: () => colour("band") }] : [])),
+    cursor: { drag: { x: false, y: false } },
+  });
+  const draw = () => {
+    plot?.destroy();
+    plot = new uPlot(options(), [xs, ...series.map((one) => one.values)], into);
+  };
+  into.setAttribute("role", "img");
+  into.setAttribute("aria-label", said);
+  into.replaceChildren();
+  draw();
+  const watch = new ResizeObserver(() => plot.setSize({ width: Math.max(into.clientWidth, 120), height }));
+  watch.observe(into);
+  addEventListener("theme", draw);
+  return () => { watch.disconnect(); removeEventListener("theme", draw); plot?.destroy(); };
+}

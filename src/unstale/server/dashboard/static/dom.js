@@ -1,0 +1,63 @@
+// Elements from plain values. Text only ever becomes text: nothing here can turn it into markup.
+
+/** An element with properties and children; what is null or false is left out. */
+export function h(tag, given = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(given)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value === true ? "" : String(value));
+  }
+  add(made, children);
+  return made;
+}
+
+function add(to, children) {
+  for (const child of children.flat(3)) {
+    if (child === null || child === undefined || child === false) continue;
+    to.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+}
+
+/** Put these in place of everything that an element holds. */
+export function fill(element, ...children) {
+  element.replaceChildren();
+  add(element, children);
+  return element;
+}
+
+/** The address of a source: a link only if a browser opens it as a site, and never with a word about us. */
+export function address(text) {
+  let web = false;
+  try { web = ["http:", "https:"].includes(new URL(text).protocol); } catch { /* Not an address that browsers know. */ }
+  return web ? h("a", { href: text, rel: "noopener noreferrer", target: "_blank" }, text) : h("span", {}, text);
+}
+
+/** A short message that goes away by itself. */
+export function note(text, bad = false) {
+  const shown = h("p", { class: bad ? "note bad" : "note" }, text);
+  document.getElementById("notes").append(shown);
+  setTimeout(() => shown.remove(), bad ? 10000 : 5000);
+}
+
+/** Wait until somebody has stopped typing. */
+export function calmly(work, wait = 150) {
+  let timer = 0;
+  return (...given) => { clearTimeout(timer); timer = setTimeout(() => work(...given), wait); };
+}
+
+/** A number with its name, and a line below. */
+export function tile(name, value, about = "", more = "") {
+  return h("div", { class: `tile ${more}` }, h("dt", {}, name), h("dd", {}, h("strong", {}, value),
+    about ? h("span", { class: "muted" }, about) : null));
+}
+
+/** A table with a caption, headings (text or element) and rows of cells; cells repeat their heading on a phone. */
+export function table(caption, headings, rows, empty = "Nothing here.") {
+  const names = headings.map((one) => (one instanceof Node ? one.textContent : one));
+  const row = (cells) => h("tr", {}, cells.map((cell, i) => h(i ? "td" : "th", i ? { "data-name": names[i] } : { scope: "row" }, cell)));
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    h("table", {}, h("caption", { class: "hidden" }, caption),
+      h("thead", {}, h("tr", {}, headings.map((one) => (one instanceof HTMLTableCellElement ? one : h("th", { scope: "col" }, one))))),
+      h("tbody", {}, rows.length ? rows.map(row) : h("tr", {}, h("td", { colspan: headings.length, class: "muted" }, empty)))));
+}

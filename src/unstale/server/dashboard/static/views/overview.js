@@ -1,0 +1,114 @@
+// How it stands: freshness now and over time, what it costs, what was done, what was given up.
+
+import { get } from "../api.js";
+import { chart } from "../chart.js";
+import { fill, h, table, tile } from "../dom.js";
+import { ago, count, due, percent, seconds, span } from "../format.js";
+import { live } from "../live.js";
+
+const SPANS = [["1h", "hour"], ["1d", "day"], ["7d", "week"], ["30d", "month"]];
+
+export async function overview(place, context) {
+  const parts = Object.fromEntries(["hero", "tiles", "curve", "work", "given", "worst"].map((name) => [name, h("div", {})]));
+  let since = "1d";
+  let drawn = [];
+  let known = [{}, []];
+  const clear = () => { drawn.forEach((down) => down()); drawn = []; };
+  context.ending(clear);
+
+  async function history() {
+    const { prices } = await get("/api/v1/prices", { since, points: 400 });
+    if (!context.current()) return;
+    const last = prices.at(-1);
+    known = [last ?? {}, prices];
+    now(...known);
+    clear();
+    if (!last) {
+      fill(parts.curve, h("p", { class: "muted" }, "The first price is published a minute after the engine starts."));
+      fill(parts.work);
+      return;
+    }
+    const at = prices.map((one) => seconds(one.at));
+    const low = Math.min(...prices.map((one) => Math.min(one.fresh, one.even)));
+    const box = (into, title) => { const made = h("div", { class: "chart" }); fill(into, h("h2", {}, title), made); return made; };
+    drawn.push(chart(box(parts.curve, "Freshness over time"), at, [
+      { name: "Unstale", values: prices.map((one) => one.fresh), colour: "good" },
+      { name: "all polled equally often", values: prices.map((one) => one.even), colour: "muted", dash: [6, 5] },
+    ], { y: (value) => percent(value, 0), range: [Math.max(0, Math.floor(10 * low - 0.5) / 10), 1],
+      said: `Freshness over the last ${since}: now ${percent(last.fresh)}, ${percent(last.even)} if all were polled equally often.` }));
+    // What a point counts was done since the point before it.
+    const minutes = at.map((one, i) => (i ? (one - at[i - 1]) / 60 : NaN));
+    const rate = (name) => prices.map((one, i) => (minutes[i] > 0 ? one[name] / minutes[i] : null));
+    drawn.push(chart(box(parts.work, "Per minute"), at, [
+      { name: "polls", values: rate("polls"), colour: "accent" },
+      { name: "changes found", values: rate("changed"), colour: "good" },
+      { name: "failures", values: rate("failed"), colour: "bad" },
+    ], { y: (value) => count(value, 2), range: (_, __, most) => [0, Math.max(most, 1)], height: 180,
+      said: `Polls, changes and failures per minute over the last ${since}.` }));
+  }
+
+  function now(last, prices) {
+    const engine = live.status?.engine ?? {};
+    const fresh = engine.running && engine.fresh ? engine.fresh : last.fresh;
+    const sum = (name) => prices.reduce((total, one) => total + one[name], 0);
+    const answered = sum("polls") - sum("failed");
+    const length = prices.length > 1 ? (seconds(prices.at(-1).at) - seconds(prices[0].at)) / 86400 : 0;
+    const could = length * (last.budget_per_day ?? 0);
+    fill(parts.hero, h("div", { class: "hero" },
+      h("p", { class: "big" }, percent(fresh)), h("p", {}, "of the copies are believed fresh now, by weight",
+        last.even ? [h("br"), h("span", { class: "muted" }, `${percent(last.even)} if all were polled equally often for the same budget`)] : null)));
+    fill(parts.tiles, h("dl", { class: "tiles" },
+      tile("budget", `${count(last.budget_per_day)} / day`, could > 0 ? `${percent(sum("spent") / could, 0)} of it spent in this time` : "what all polls together may cost"),
+      tile("price", count(last.price), "staleness that one more poll removes"),
+      tile("measured", answered > 0 ? percent(1 - sum("changed") / answered) : "–", "of answered polls found their copy still fresh"),
+      tile("polls", count(sum("polls")), `${count(sum("changed"))} changes, ${count(sum("failed"))} failures`),
+      tile("last answer", ago(live.status?.heard_at), `${count(engine.in_flight ?? 0)} polls under way`)));
+  }
+
+  async function fleet() {
+    const status = await get("/api/v1/status");
+    if (!context.current()) return;
+    const counts = status.sources;
+    fill(parts.worst, h("h2", {}, "Most in need"), h("p", { class: "muted" }, `${count(counts.total)} sources: ${count(counts.failing)} failing, ${count(counts.paused)} paused, ${count(counts.never_answered)} never answered. Expected age of a copy: ${span(status.age)}.`),
+      table("Sources most in need", ["Source", "Fresh", "Age", "Checked", "Next poll"], status.worst.slice(0, 8).map((one) => [
+        h("a", { href: `#/sources/${one.id}` }, one.address), percent(one.fresh, 0), span(one.age), ago(one.checked_at), due(one.due_at)]), "No sources yet. Add one with: unstale add ADDRESS"));
+  }
+
+  async function given() {
+    const plan = await get("/api/v1/plan");
+    if (!context.current() || !plan.sources) return;
+    const said = h("p", {});
+    fill(parts.given, h("h2", {}, "Given up"), said);
+    if (!plan.abandoned) { said.textContent = "No source is abandoned: at today's price polling each of them pays."; return; }
+    said.textContent = `${count(plan.abandoned)} of ${count(plan.sources)} sources are abandoned: at today's price no poll of them pays, they are only looked at now and then. `;
+    for (const factor of [1.5, 2, 4, 8, 16]) {
+      const more = await get("/api/v1/plan", { budget_per_day: factor * plan.budget_per_day });
+      if (!context.current()) return;
+      if (more.abandoned <= 0.5 * plan.abandoned || factor === 16) {
+        const back = plan.abandoned - more.abandoned;
+        said.append(back > 0 ? `Taking back ${back === plan.abandoned ? "all" : count(back)} of them would cost ${count(more.budget_per_day - plan.budget_per_day)} more a day and raise freshness from ${percent(plan.freshness)} to ${percent(more.freshness)}. ` : "Even sixteen times the budget would not take one back. ",
+          h("a", { href: "#/budget" }, "See the curve"));
+        return;
+      }
+    }
+  }
+
+  const choose = h("div", { class: "segments", role: "group", "aria-label": "Time shown" }, SPANS.map(([value, name]) => h("button", {
+    type: "button", "aria-pressed": String(value === since), onclick: (event) => {
+      since = value;
+      for (const one of event.target.parentNode.children) one.setAttribute("aria-pressed", String(one === event.target));
+      history().catch(() => {});
+    } }, name)));
+  fill(place, h("h1", {}, "Overview"), parts.hero, choose, parts.tiles, h("section", { class: "card" }, parts.curve),
+    h("section", { class: "card" }, parts.work), h("section", { class: "card" }, parts.given), h("section", { class: "card" }, parts.worst));
+  fill(parts.worst, h("p", { class: "muted" }, "Looking through the sources…"));
+  fill(parts.given, h("p", { class: "muted" }, "Asking what another budget would do…"));
+  const failed = (into) => (error) => { if (context.current()) fill(into, h("p", { class: "muted" }, error.message)); };
+  await history();
+  fleet().catch(failed(parts.worst)).then(given).catch(failed(parts.given));
+  const timer = setInterval(() => { if (!document.hidden) history().catch(() => {}); }, 30000);
+  let told = 0;
+  const onStatus = () => { if (Date.now() - told > 5000) { told = Date.now(); now(...known); } };
+  live.addEventListener("status", onStatus);
+  context.ending(() => { clearInterval(timer); live.removeEventListener("status", onStatus); });
+}

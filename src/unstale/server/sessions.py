@@ -1,0 +1,166 @@
+"""Who is behind a browser: logging in with the token or a password, and what is remembered of it until it ends.
+
+Rules of this file:
+1. Secrets are compared in constant time and kept as digests only; a password's digest is slow on purpose (scrypt).
+2. A session's key is new with every login and known to the browser alone; here it is a digest too.
+3. Whoever guesses waits: ten attempts a minute from one place, one at a time in all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import ipaddress
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from unstale.errors import InputError, require, sentence
+
+Role = Literal["reader", "operator"]
+
+#: seconds that a login lasts, and logins that are remembered at a time
+LASTING, SESSIONS = 12 * 3600.0, 1000
+#: attempts from one place within so many seconds, and places that are remembered
+ATTEMPTS, WITHIN, PLACES = 10, 60.0, 10_000
+#: characters of a password
+SHORTEST, LONGEST = 12, 1000
+
+# About 60 ms and 16 MiB a guess.
+_COST = {"n": 2**14, "r": 8, "p": 1}
+_MEMORY = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One login: what it may do, until when, and the word that its writes must repeat."""
+
+    role: Role
+    until: float
+    csrf: str
+
+
+class TooMany(Exception):
+    """Too many attempts; `wait` is how many seconds are left."""
+
+    def __init__(self, wait: float) -> None:
+        super().__init__(wait)
+        self.wait = wait
+
+
+class Sessions:
+    """Logins of one process: they end with it. The token makes an operator, a password whom it is for."""
+
+    def __init__(self, token: str | None, passwords: Mapping[Role, str] | None = None, *,
+                 clock: Callable[[], float]) -> None:  # fmt: skip
+        self._token = None if token is None else hashlib.sha256(token.encode()).digest()
+        self._passwords = {role: hashed(given) for role, given in (passwords or {}).items() if given}
+        self._clock = clock
+        self._sessions: OrderedDict[bytes, Session] = OrderedDict()
+        self._attempts: OrderedDict[str, list[float]] = OrderedDict()
+        self._turn = asyncio.Lock()
+
+    @property
+    def possible(self) -> bool:
+        """Whether anybody can log in."""
+        return self._token is not None or bool(self._passwords)
+
+    async def login(self, secret: str, place: str, before: str = "") -> tuple[str, Session] | None:
+        """A new session and its key, None if the secret is wrong; the session `before` it ends either way."""
+        self.logout(before)
+        self._count(place)
+        async with self._turn:
+            role = await asyncio.to_thread(self._role, secret[:LONGEST])
+        if role is None:
+            return None
+        self._attempts.pop(_place(place), None)
+        key = secrets.token_urlsafe(32)
+        session = Session(role, self._clock() + LASTING, secrets.token_urlsafe(32))
+        self._sessions[_digest(key)] = session
+        while len(self._sessions) > SESSIONS:
+            self._sessions.popitem(last=False)
+        return key, session
+
+    def of(self, key: str) -> Session | None:
+        """The session with this key, if it has not ended."""
+        session = self._sessions.get(_digest(key)) if key else None
+        if session is not None and self._clock() >= session.until:
+            self.logout(key)
+            return None
+        return session
+
+    def logout(self, key: str) -> None:
+        """End a session, if there is one with this key."""
+        self._sessions.pop(_digest(key), None)
+
+    def _role(self, secret: str) -> Role | None:
+        """Whom a secret makes; everything is compared, so that the time tells nothing."""
+        found: Role | None = None
+        for role, password in self._passwords.items():
+            if matches(secret, password):
+                found = role
+        if self._token is not None and hmac.compare_digest(_digest(secret), self._token):
+            found = "operator"
+        return found
+
+    def _count(self, place: str) -> None:
+        now, place = self._clock(), _place(place)
+        recent = [at for at in self._attempts.pop(place, []) if at > now - WITHIN]
+        self._attempts[place] = recent
+        while len(self._attempts) > PLACES:
+            self._attempts.popitem(last=False)
+        if len(recent) >= ATTEMPTS:
+            raise TooMany(recent[0] + WITHIN - now)
+        recent.append(now)
+
+
+def hashed(password: str) -> str:
+    """A password as it may lie in a file: scrypt with its salt. What is one already stays as it is.
+
+    >>> matches("correct horse battery", hashed("correct horse battery")), matches("no", hashed("x" * 12))
+    (True, False)
+    """
+    if password.startswith("scrypt$"):
+        _parts(password)
+        return password
+    require(SHORTEST <= len(password) <= LONGEST, "password", f"of {len(password)} characters",
+            f"must have from {SHORTEST} to {LONGEST}", "choose a longer one")  # fmt: skip
+    salt = secrets.token_bytes(16)
+    return f"scrypt${salt.hex()}${_slow(password, salt).hex()}"
+
+
+def matches(given: str, kept: str) -> bool:
+    """Whether this is the password of which `hashed` made that."""
+    salt, digest = _parts(kept)
+    return hmac.compare_digest(_slow(given, salt), digest)
+
+
+def _slow(password: str, salt: bytes) -> bytes:
+    return hashlib.scrypt(password.encode("utf-8", "surrogatepass"), salt=salt, maxmem=_MEMORY, dklen=32, **_COST)
+
+
+def _parts(kept: str) -> tuple[bytes, bytes]:
+    try:
+        _, salt, digest = kept.split("$")
+        found = bytes.fromhex(salt), bytes.fromhex(digest)
+    except ValueError:
+        found = b"", b""
+    if len(found[0]) < 16 or len(found[1]) != 32:
+        raise InputError(sentence("password", "scrypt$…", "is not a digest that was made here", "make it anew"))
+    return found
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+
+
+def _place(client: str) -> str:
+    """Where attempts are counted together: one address, or a network of IPv6, of which anybody has plenty."""
+    try:
+        address = ipaddress.ip_address(client.partition("%")[0])
+    except ValueError:
+        return ""
+    return str(address) if address.version == 4 else str(ipaddress.ip_network((address, 64), strict=False))

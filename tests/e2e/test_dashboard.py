@@ -1,0 +1,476 @@
+"""The dashboard in a real browser: every view, what can be done in it, who is let in, and that nothing hostile runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.shown import TOKEN, lived, shown
+from unstale.adapters.sqlite_store import SqliteStore
+from unstale.cli.compose import Whole, alone
+from unstale.cli.settings import Http, Settings
+from unstale.core.learning.outlook import WIDTH
+from unstale.keeper.outcomes import Answer
+from unstale.origin.server import Origin
+from unstale.origin.site import Site
+from unstale.ports import Body, Entry, Listing, Price
+
+CHROMIUM = "/usr/bin/chromium"
+if not Path(CHROMIUM).exists():
+    pytest.skip(f"there is no {CHROMIUM}: install Debian's chromium", allow_module_level=True)
+sync_api = pytest.importorskip("playwright.sync_api", reason="install playwright")
+sync_playwright = pytest.importorskip("axe_playwright_python.sync_playwright", reason="install axe-playwright-python")
+
+VIEWS = {"": "Overview", "budget": "Budget", "sources": "Sources", "hosts": "Hosts", "replication": "Replication",
+         "events": "Events", "sources/1": "Source 1"}  # fmt: skip
+PASSWORD = "only for looking"
+#: what a hostile source would like to have run
+HOSTILE = [
+    "<script>window.pwned=1;alert(1)</script>", '"><img src=x onerror="window.pwned=1;alert(1)">',
+    "'><svg/onload=window.pwned=1>", "javascript:window.pwned=1//", "</title><script>window.pwned=1</script>",
+    "<iframe srcdoc='<script>parent.pwned=1</script>'>", "{{constructor.constructor('window.pwned=1')()}}",
+    "<a href=javascript:window.pwned=1 autofocus onfocus=window.pwned=1>x</a>", "\u202e<b onmouseover=window.pwned=1>",
+    "<math><mtext></form><form><mglyph><style></math><img src onerror=window.pwned=1>", "`-window.pwned=1-`",
+    "<link rel=stylesheet href=//evil.example/x.css>", "data:text/html,<script>window.pwned=1</script>",
+]  # fmt: skip
+
+
+class Tab:
+    """One window of the browser, and everything in it that should not have happened."""
+
+    def __init__(self, browser: Any, address: str, **options: Any) -> None:
+        self.context = browser.new_context(**options)
+        self.context.add_init_script(
+            "addEventListener('securitypolicyviolation', (e) => { (window.broken ??= []).push(e.violatedDirective); })"
+        )
+        self.page, self.address = self.context.new_page(), address
+        self.troubles: list[str] = []
+        self.page.on("dialog", lambda dialog: (self.troubles.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        self.page.on("pageerror", lambda error: self.troubles.append(f"error {error}"))
+        self.page.on("console", lambda said: self._said(said))
+        self.page.on("request", lambda asked: self._asked(asked.url))
+
+    def _said(self, said: Any) -> None:
+        # A refusal that a test asks for is told by the browser too.
+        if said.type == "error" and "status of 4" not in said.text:
+            self.troubles.append(f"console {said.text}")
+
+    def _asked(self, place: str) -> None:
+        if not place.startswith(self.address):
+            self.troubles.append(f"asked {place}")
+
+    def go(self, view: str) -> Any:
+        self.page.goto(f"{self.address}/#/{view}")
+        self.page.get_by_role("heading", name=VIEWS.get(view) or f"Source {view[8:]}", level=1, exact=True).wait_for()
+        self.page.get_by_text("Reading the store…").wait_for(state="detached")
+        return self.page
+
+    def until(self, truth: str, seconds: float = 15.0) -> None:
+        """Wait for something to be true in the page; Playwright's own way would need eval, which the policy forbids."""
+        end = time.monotonic() + seconds
+        while not self.page.evaluate(truth):
+            assert time.monotonic() < end, truth
+            time.sleep(0.02)
+
+    def fine(self) -> None:
+        """Nothing happened that should not have."""
+        assert self.troubles == []
+        assert self.page.evaluate("[window.pwned ?? null, window.broken ?? []]") == [None, []]
+
+    def close(self) -> None:
+        self.context.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """A store with half a day of history, and an engine that goes on with it."""
+    origin = Origin(Site.of(24, 1 / 600, seed=2))
+    with origin.in_thread():
+        path = tmp_path_factory.mktemp("dashboard") / "s.db"
+        settings = replace(Settings(), store=str(path), budget=2.0,
+                           http=replace(Http(), allow_networks=("127.0.0.0/8",)))  # fmt: skip
+        lived(path, [Listing(origin.address + place, host="127.0.0.1") for place in origin.site.paths],
+              budget=0.02, hours=6.0)  # fmt: skip
+        stop: list[Any] = []
+        with alone(settings):
+            thread = threading.Thread(target=lambda: asyncio.run(_engine(settings, stop)), daemon=True)
+            thread.start()
+            yield settings
+            stop[0]()
+            thread.join(20)
+
+
+async def _engine(settings: Settings, stop: list[Any]) -> None:
+    end, loop = asyncio.Event(), asyncio.get_running_loop()
+    stop.append(lambda: loop.call_soon_threadsafe(end.set))
+    await Whole(settings).run(end)
+
+
+@pytest.fixture(scope="module")
+def address(settings: Settings) -> Iterator[str]:
+    with shown(settings) as address:
+        yield address
+
+
+@pytest.fixture
+def tab(browser: Any, address: str) -> Iterator[Tab]:
+    tab = Tab(browser, address)
+    yield tab
+    tab.fine()
+    tab.close()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_view_is_there_and_accessible(browser: Any, address: str, view: str, scheme: str) -> None:
+    tab = Tab(browser, address, color_scheme=scheme)
+    page = tab.go(view)
+    page.get_by_text("running", exact=True).wait_for()
+    page.wait_for_timeout(500)
+    found = sync_playwright.Axe().run(page).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
+    tab.fine()
+    tab.close()
+
+
+def test_the_overview_tells_how_it_stands(tab: Tab) -> None:
+    page = tab.go("")
+    page.get_by_text("of the copies are believed fresh now").wait_for()
+    assert page.locator(".big").inner_text().endswith("%")
+    page.get_by_role("heading", name="Most in need").wait_for()
+    page.get_by_text("24 sources").wait_for()
+    page.get_by_text("abandoned").wait_for()
+    assert page.locator("canvas").count() == 2
+    page.get_by_role("button", name="hour").click()
+    assert page.get_by_role("button", name="hour").get_attribute("aria-pressed") == "true"
+
+
+def test_a_budget_is_seen_before_it_is_applied(tab: Tab, settings: Settings) -> None:
+    page = tab.go("budget")
+    apply = page.get_by_role("button", name="Apply")
+    assert apply.is_disabled()
+    page.get_by_label("Budget", exact=True).fill("-3")
+    tab.until("![...document.querySelectorAll('button')].find((one) => one.textContent === 'Apply').disabled")
+    told = page.get_by_role("region", name="Today and then").get_by_role("row", name="budget").inner_text()
+    assert "172,800 / day" in told
+    assert "21,600 / day" in told
+    cells = page.get_by_role("region", name="Today and then").get_by_role("row", name="freshness").locator("td")
+    then = [float(cells.nth(i).inner_text()[:-2]) for i in (0, 1)]
+    assert then[1] < then[0]
+    assert _setting(settings, "budget") == b"", "nothing happens before it is applied"
+    apply.click()
+    page.get_by_text("The budget is 21,600 polls a day now").wait_for()
+    assert float(_setting(settings, "budget")) == pytest.approx(0.25)
+    page.get_by_role("button", name="Back to the settings' budget").click()
+    page.get_by_text("The budget is 172,800 polls a day now").wait_for()
+
+
+def _setting(settings: Settings, name: str) -> bytes:
+    from unstale.adapters.sqlite_shelf import SqliteShelf
+
+    shelf = SqliteShelf(settings.store)
+    try:
+        return shelf.setting(name)
+    finally:
+        shelf.close()
+
+
+def test_the_table_is_sorted_searched_and_filtered(tab: Tab) -> None:
+    page = tab.go("sources")
+    page.get_by_text("1–24 of 24").wait_for()
+    page.get_by_role("button", name="Weight").click()
+    page.locator("th[aria-sort=descending]").wait_for()
+    page.get_by_label("Search").fill("nothing like that")
+    page.get_by_text("No source is like that.").wait_for()
+    page.get_by_label("Search").fill("")
+    page.get_by_label("Show").select_option("paused")
+    page.get_by_text("0–0 of 0").wait_for()
+    page.get_by_label("Show").select_option("")
+    page.get_by_text("1–24 of 24").wait_for()
+    page.get_by_role("link", name="http://127").first.click()
+    page.get_by_role("heading", name="Source", level=1).wait_for()
+
+
+def test_a_source_is_polled_paused_weighed_and_compared(tab: Tab) -> None:
+    page = tab.go("sources/2")
+    page.get_by_text("it changes about").wait_for()
+    page.get_by_role("button", name="Poll now").click()
+    page.get_by_text("is what the source has now").wait_for()
+    page.get_by_role("button", name="what changed since").first.click()
+    page.locator(".difference .added, .difference .taken").first.wait_for()
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Resume").wait_for()
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Pause").wait_for()
+    page.get_by_label("Weight").fill("3.5")
+    page.get_by_label("At least every").fill("2 h")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("Saved").wait_for()
+    tab.until("document.querySelector('#longest')?.value === '2 h'")
+    assert page.get_by_label("Weight").input_value() == "3.5"
+    assert _bounds(tab, 2) == [0, 7200]
+    page.get_by_label("Never sooner than").fill("5000")
+    page.get_by_role("button", name="Save").click()
+    tab.until("document.querySelector('#shortest')?.value === '1.4 h'")
+    page.get_by_label("Weight").fill("4")
+    page.get_by_role("button", name="Save").click()
+    tab.until("document.querySelector('#weight')?.defaultValue === '4'")
+    assert _bounds(tab, 2) == [5000, 7200], "what is shown rounded is not saved so"
+    page.get_by_label("Weight").fill("much")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("Write the weight as a number").wait_for()
+
+
+def _bounds(tab: Tab, source: int) -> Any:
+    asked = f"fetch('/api/v1/sources/{source}').then((r) => r.json()).then((s) => [s.min_interval, s.max_interval])"
+    return tab.page.evaluate(asked)
+
+
+def test_events_come_by_themselves(tab: Tab, settings: Settings) -> None:
+    page = tab.go("events")
+    newest = page.locator("tbody tr").first.inner_text()
+    other = tab.context.new_page()
+    other.goto(f"{tab.address}/#/sources/3")
+    other.get_by_role("button", name="Poll now").click()
+    tab.until(f"document.querySelector('tbody tr').innerText !== {json.dumps(newest)}")
+    assert "poll." in page.locator("tbody tr").first.inner_text()
+
+
+def test_the_theme_can_be_chosen_and_is_remembered(tab: Tab) -> None:
+    page = tab.go("")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    page.get_by_role("button", name="Use the dark theme").click()
+    dark = page.evaluate(ground)
+    assert sum(map(int, dark[4:-1].split(", "))) < 150 < sum(map(int, light[4:-1].split(", ")))
+    page.reload()
+    page.get_by_role("button", name="Use the light theme").wait_for()
+    assert page.evaluate(ground) == dark
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_phone_shows_every_view_without_scrolling_sideways(browser: Any, address: str, view: str) -> None:
+    tab = Tab(browser, address, viewport={"width": 400, "height": 800})
+    page = tab.go(view)
+    page.wait_for_timeout(300)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    tab.fine()
+    tab.close()
+
+
+def test_the_keyboard_is_enough(tab: Tab) -> None:
+    page = tab.go("")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "view"
+    page.get_by_role("link", name="Sources", exact=True).focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Sources", level=1).wait_for()
+    page.get_by_role("button", name="Age").focus()
+    page.keyboard.press("Enter")
+    page.locator("th[aria-sort=descending]").get_by_text("Age").wait_for()
+
+
+def test_it_says_when_the_engine_has_stopped(browser: Any, tmp_path: Path) -> None:
+    settings = replace(Settings(), store=str(tmp_path / "s.db"))
+    store = SqliteStore(settings.store)
+    store.add([Listing("https://a.example/1")], time.time())
+    store.close()
+    with shown(settings) as address:
+        tab = Tab(browser, address)
+        page = tab.go("")
+        page.get_by_text("The engine has stopped").wait_for()
+        page.get_by_text("The first price is published").wait_for()
+        tab.go("replication")
+        page.get_by_text("None configured").wait_for()
+        tab.fine()
+        tab.close()
+
+
+def test_nothing_of_a_hostile_source_runs(browser: Any, tmp_path: Path) -> None:
+    settings = replace(Settings(), store=str(tmp_path / "s.db"))
+    store = SqliteStore(settings.store)
+    now = time.time()
+    names = [f"https://a.example/{i}?{evil}" for i, evil in enumerate(HOSTILE)] + HOSTILE
+    ids = store.add([Listing(name, "memory", host=evil) for name, evil in zip(names, HOSTILE * 2, strict=True)], now)
+    evil = dict(zip(ids, HOSTILE * 2, strict=True))
+    for version, answer in enumerate((Answer.CHANGED, Answer.CHANGED, Answer.FAILED)):
+        claims = store.claim(now + version, 100, lease=60.0, owner="t")
+        store.record([
+            Entry(claim, answer, now + version, now + version, reason=evil[claim.source] if answer is Answer.FAILED
+                  else "", body=None if answer is Answer.FAILED else Body(
+                f"<title>{evil[claim.source]}</title>\n{evil[claim.source]}\n{version}".encode(),
+                ("text/html", f"text/html; {evil[claim.source].encode('ascii', 'replace').decode()}")[version],
+                etag=evil[claim.source], address=evil[claim.source], via=f'"{evil[claim.source]}"'))
+            for claim in claims
+        ], price=Price(now + version, 1.0, 1.0, 0.5, 0.4))  # fmt: skip
+    store.close()
+    replicas = {"name": HOSTILE[0], "upstream": HOSTILE[1]}
+    with shown(settings, replicas=replicas) as address:
+        tab = Tab(browser, address)
+        for view in ("", "sources", "hosts", "replication", "events"):
+            tab.go(view)
+            tab.page.get_by_text("<script>window.pwned=1;alert(1)</script>").first.wait_for()
+        for source in ids:
+            page = tab.go(f"sources/{source}")
+            page.get_by_role("button", name="what changed since").first.click()
+            page.locator(".difference").wait_for()
+            link = page.locator(".address a")
+            assert link.count() == 0 or link.get_attribute("href").startswith("https://a.example/")
+        tab.go("sources")
+        for text in HOSTILE[:4]:
+            tab.page.get_by_label("Search").fill(text)
+            tab.page.wait_for_timeout(250)
+        sent = tab.page.evaluate("fetch('/copies/1?version=1').then((r) => [...r.headers.entries()])")
+        headers = dict(sent)
+        assert headers["content-disposition"].startswith("attachment")
+        assert "sandbox" in headers["content-security-policy"]
+        tab.fine()
+        tab.close()
+
+
+def test_from_elsewhere_one_logs_in(browser: Any, settings: Settings) -> None:
+    with shown(settings, token=TOKEN, passwords={"reader": PASSWORD}, home=None) as address:
+        tab = Tab(browser, address)
+        page = tab.page
+        page.goto(address)
+        page.get_by_role("heading", name="Log in").wait_for()
+        page.get_by_label("Token or password").fill("wrong")
+        page.get_by_role("button", name="Log in").last.click()
+        page.get_by_text("neither the token nor a password").wait_for()
+        page.get_by_label("Token or password").fill(PASSWORD)
+        page.keyboard.press("Enter")
+        page.get_by_role("heading", name="Overview").wait_for()
+        tab.go("sources/1")
+        assert page.get_by_role("button", name="Poll now").is_disabled(), "a reader only looks"
+        refused = page.evaluate(
+            "fetch('/dashboard/session').then((r) => r.json()).then((s) => fetch('/api/v1/sources/1/hint', "
+            "{method: 'POST', headers: {'x-unstale-word': s.word}})).then((r) => r.status)"
+        )
+        assert refused == 403
+        (cookie,) = tab.context.cookies()
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+        page.get_by_role("button", name="Log out").click()
+        page.get_by_role("heading", name="Log in").wait_for()
+        page.get_by_label("Token or password").fill(TOKEN)
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Log out").wait_for()
+        tab.go("sources/1")
+        page.get_by_role("button", name="Poll now").click()
+        page.get_by_text("is what the source has now").wait_for()
+        (again,) = tab.context.cookies()
+        assert again["value"] != cookie["value"]
+        tab.fine()
+        tab.close()
+
+
+#: the median of a few requests that cost nothing, in milliseconds
+_NOTHING = """(async () => {
+  const took = [];
+  for (let i = 0; i < 9; i++) {
+    const begun = performance.now();
+    await (await fetch('/healthz')).text();
+    took.push(performance.now() - begun);
+  }
+  return took.sort((a, b) => a - b)[4];
+})()"""
+
+
+@pytest.mark.skipif("UNSTALE_SHORT" in os.environ, reason="UNSTALE_SHORT is set: a million sources take two minutes")
+def test_a_million_sources_are_shown_in_no_time(
+    browser: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = replace(Settings(), store=str(tmp_path / "s.db"))
+    _million(settings.store)
+    with shown(settings) as address:
+        tab = Tab(browser, address)
+        tab.page.goto(address)
+        paint = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
+        tab.until(f"({paint}) > 0")
+        first = float(tab.page.evaluate(paint))
+        page = tab.page
+        page.goto(f"{address}/#/sources")
+        page.get_by_text("of 1,000,000").wait_for(timeout=120_000)
+        took: dict[str, float] = {}
+        for name, act in {
+            "sort by age": "heads('Age').click()", "sort by weight": "heads('Weight').click()",
+            "next": "button('Next').click()", "sort by change rate": "heads('Changes').click()",
+            "search, rare": "type('item-77777')", "search, none": "type('zzz')", "search, many": "type('section/7/')",
+            "search, all": "type('example')", "failing": "choose('failing')",
+        }.items():  # fmt: skip
+            took[name] = float(page.evaluate(_TIMED.replace("ACT", act)))
+            page.wait_for_timeout(100)
+        # What the machine needs for nothing, at the same time: the bars are 1 s and 200 ms on one that is not busy.
+        nothing = float(page.evaluate(_NOTHING))
+        with capsys.disabled():
+            each = ", ".join(f"{name} {ms:.0f} ms" for name, ms in took.items())
+            print(f"\nfirst paint {first:.0f} ms; {each}; an empty request {nothing:.0f} ms")  # noqa: T201
+        assert first < 1000.0 + 50.0 * nothing
+        assert median(took.values()) < 200.0 + 20.0 * nothing
+        tab.fine()
+        tab.close()
+
+
+#: milliseconds from an act to the table that answers it
+_TIMED = """(async () => {
+  const button = (name) => [...document.querySelectorAll('main button')].find((one) => one.textContent === name);
+  const heads = button;
+  const set = (id, value, event) => {
+    const into = document.querySelector(id);
+    into.value = value;
+    into.dispatchEvent(new Event(event));
+  };
+  const type = (text) => set('#text', text, 'input');
+  const choose = (state) => set('#state', state, 'change');
+  const body = document.querySelector('tbody');
+  const before = body.dataset.asked;
+  const begun = performance.now();
+  ACT;
+  while (body.dataset.asked === before) await new Promise((done) => setTimeout(done, 1));
+  await new Promise(requestAnimationFrame);
+  return performance.now() - begun;
+})()"""
+
+
+def _million(path: str) -> None:
+    """A million sources with beliefs, as if each had been polled."""
+    import apsw
+
+    count, now, rng = 1_000_000, time.time(), np.random.default_rng(1)
+    store = SqliteStore(path)
+    for begin in range(0, count, 50_000):
+        store.add([Listing(f"https://host{i % 997}.example/section/{i % 31}/item-{i}.html", weight=1.0 + i % 7,
+                           host=f"host{i % 997}.example") for i in range(begin, begin + 50_000)], now)  # fmt: skip
+    store.record([], price=Price(now, 1.0, 1.0, 0.5, 0.4))
+    store.close()
+    third = WIDTH // 3
+    shape, exposure, ago = rng.gamma(2.0, 2.0, count), 10 ** rng.uniform(2, 6, count), 10 ** rng.uniform(1, 5, count)
+    rows = ((struct.pack(f"={WIDTH}d", *([shape[i]] * third + [exposure[i]] * third + [0.0] * third)), now - ago[i],
+             now - 3 * ago[i], now + ago[i], int(i % 50 == 0), i + 1) for i in range(count))  # fmt: skip
+    db = apsw.Connection(path)
+    with db:
+        db.executemany(
+            "UPDATE beliefs SET belief = ?, last = ?, found = ?, due = ?, failures = ? WHERE source = ?", rows
+        )
+    db.close()
