@@ -144,6 +144,9 @@ class FileFetcher:
                 fetched = work()
             except BaseException as error:
                 fault = error
+            if self._closed:
+                # The loop may be gone before it can tell this thread to end.
+                self._jobs.put(None)
             loop.call_soon_threadsafe(end, fetched, fault)
 
         if self._idle:

@@ -93,7 +93,8 @@ def _columns(header: Iterable[str]) -> list[str | None]:
     shown = [name.strip() for name in header]
     names = [column(name) for name in shown]
     if "address" not in names:
-        raise InputError(sentence("list", f"with columns {', '.join(shown)[:100]}", "has no column 'address'",
+        told = "".join(c if c.isprintable() else "?" for c in ", ".join(shown)[:100])
+        raise InputError(sentence("list", f"with columns {told}", "has no column 'address'",
                                   "name the columns in the first line, or leave them out in a .txt file"))  # fmt: skip
     for i, name in enumerate(names):
         if name and name in names[:i]:
