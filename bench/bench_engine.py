@@ -74,8 +74,8 @@ async def polled(path: Path, polls: int) -> None:
     async def look(claim: Claim) -> Fetched:
         return await fetcher.fetch(Request(claim.address, claim.etag, claim.last_modified))
 
-    desk = Desk(lambda: SqliteStore(path))
-    engine = Engine(desk, Terms(BOUNDLESS, polls=1024), SystemClock(), look)
+    desk = Desk(lambda: SqliteStore(path), quick=True)
+    engine = Engine(desk, Terms(BOUNDLESS, polls=FLIGHTS), SystemClock(), look)
 
     async def watch() -> None:
         while engine.tally.polls < polls:

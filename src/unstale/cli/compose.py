@@ -182,7 +182,7 @@ def rules_of(settings: Settings) -> Callable[[str], Rules]:
 def terms_of(settings: Settings) -> Terms:
     """What the engine may spend and how it goes about it."""
     return Terms(
-        settings.budget, settings.burst, settings.objective, settings.windows, polls=2 * settings.http.connections,
+        settings.budget, settings.burst, settings.objective, settings.windows, polls=settings.http.connections,
         lease=2.0 * LONGEST_POLL,
     )  # fmt: skip
 
@@ -222,7 +222,7 @@ class Whole:
 
     def __init__(self, settings: Settings, tell: Tell = lambda name, facts: None) -> None:
         self.settings, self.clock = settings, SystemClock()
-        self.desk = Desk(lambda: open_store(settings))
+        self.desk = Desk(lambda: open_store(settings), quick=True)
         self.lookout = Lookout(settings, self.clock.now)
         gate = Gate(settings.http.allow_networks)
         sinks = [_sink(one, gate, settings) for one in settings.on_change]

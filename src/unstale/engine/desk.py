@@ -1,4 +1,8 @@
-"""The store's desk: one thread that all calls go through, one after the other, and opening it anew after a failure."""
+"""The store's desk: all calls go through it, one after the other, and it opens the store anew after a failure.
+
+A store in a file of this machine answers faster than a thread can be handed the interpreter: a thread of its own would
+cost more than it saves, so only what is long goes there. A store across a network has a thread for everything.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +17,17 @@ T = TypeVar("T")
 
 
 class Desk:
-    """Takes a function of the store to the store's thread. `opened` opens the store, at first and after a failure.
+    """Takes a function of the store to the store. `opened` opens the store, at first and after a failure.
 
-    With `threads=False` everything runs where it is called: for virtual time.
+    A `quick` store is asked where the caller is, but for what takes long. With `threads=False` everything runs where it
+    is called: for virtual time.
     """
 
-    def __init__(self, opened: Callable[[], Any], *, threads: bool = True) -> None:
+    def __init__(self, opened: Callable[[], Any], *, threads: bool = True, quick: bool = False) -> None:
         self._open, self.store = opened, opened()
         self._thread = ThreadPoolExecutor(1, "store") if threads else None
+        self._quick = quick or not threads
+        self._turn = asyncio.Lock()
         #: whether others may write to the store behind our back
         self.shared = hasattr(self.store, "moved")
 
@@ -28,11 +35,12 @@ class Desk:
         """A number that changes when another process has written."""
         return int(self.store.moved()) if self.shared else 0
 
-    async def do(self, work: Callable[[Any], T]) -> T:
-        """The answer of the store."""
-        if self._thread is None:
-            return work(self.store)
-        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(self.store))
+    async def do(self, work: Callable[[Any], T], *, long: bool = False) -> T:
+        """The answer of the store; `long` if it may take a while."""
+        async with self._turn:
+            if self._thread is None or (self._quick and not long):
+                return work(self.store)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(self.store))
 
     async def aside(self, work: Callable[..., T], *args: Any) -> T:
         """Numbers that take a while, without holding up the polls."""

@@ -41,6 +41,10 @@ BATCH = 500
 HOLD = 2.0
 #: polls that may wait at one busy host
 LINE = 64
+#: sources that may be claimed beyond those that are being polled
+AHEAD = 512
+#: the next turn comes early when so little of what may be open is
+IDLE_SHARE = 0.1
 #: bodies beyond so many bytes are compared in a thread
 LARGE = 1 << 18
 #: seconds after which a price is kept, with how things stand, and at the very first
@@ -97,6 +101,8 @@ class Engine:
         self._lock = asyncio.Lock()
         self._polls: dict[asyncio.Task[None], Claim] = {}
         self._lines: dict[str, deque[tuple[float, Claim]]] = {}
+        #: claimed ahead: they begin as others end, so that nobody waits for the store
+        self._ahead: deque[tuple[Claim, str]] = deque()
         self._timers: set[asyncio.Task[None]] = set()
         self._done: list[_Outcome] = []
         self._ready, self._woken = asyncio.Event(), asyncio.Event()
@@ -152,8 +158,12 @@ class Engine:
         if (shut := self.terms.opens_in(now)) > 0.0:
             return min(shut, LOOK if self._desk.shared else shut, self._until_plan(now))
         dearest = float(self.keeper.learner.columns.cost.max(initial=1e-9))
-        free = self.terms.polls - len(self._polls) - sum(map(len, self._lines.values())) - len(self._done)
+        held = len(self._polls) + len(self._ahead) + sum(map(len, self._lines.values())) + len(self._done)
+        free = self.terms.polls + AHEAD - held
         room = min(BATCH, free, int(self.bucket.level(now) / dearest + 1e-9))
+        if len(self._ahead) > AHEAD // 2:
+            # Few large claims cost less than many small ones.
+            return min(BEAT, self._idle(now))
         if room < 1:
             pause = self.bucket.wait(dearest, now) if free > 0 else LOOK
             return min(max(pause, BEAT), self._idle(now))
@@ -203,7 +213,7 @@ class Engine:
     async def _load(self) -> None:
         # Read within the lock: what is recorded between reading and taking over would be forgotten.
         async with self._lock:
-            standing = await self._desk.do(lambda store: store.fleet(WIDTH))
+            standing = await self._desk.do(lambda store: store.fleet(WIDTH), long=True)
             # Not before: an answer that was recorded meanwhile would look as if it came from the future.
             now = self.clock.now()
             taken = [claim.source for claim in self._held()]
@@ -244,7 +254,10 @@ class Engine:
             rows, due = await self._desk.aside(keeper.moves, now, now + 2.0 * (until - now))
             ids, was = keeper.ids[rows], keeper.due[rows]
             if len(rows):
-                await self._desk.do(lambda store: store.set_due(ids.tolist(), due.tolist(), was=was.tolist()))
+                moved, before = due.tolist(), was.tolist()
+                await self._desk.do(
+                    lambda store: store.set_due(ids.tolist(), moved, was=before), long=len(rows) > BATCH
+                )
                 keeper.moved(rows, due)
             # Within the lock: what is recorded next was learned under the state that is published here.
             await self._publish(now, price, kept_settings)
@@ -317,13 +330,20 @@ class Engine:
             await self._postpone(later)
 
     def _start(self, claim: Claim, host: str) -> None:
+        if len(self._polls) >= self.terms.polls:
+            self._ahead.append((claim, host))
+            return
         task = asyncio.create_task(self._poll(claim, host))
         self._polls[task] = claim
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._polls[task]
-        self._woken.set()
+        if self._ahead:
+            self._start(*self._ahead.popleft())
+        elif len(self._polls) <= IDLE_SHARE * self.terms.polls:
+            # Not for every one of many: a turn of the loop costs about as much as a poll.
+            self._woken.set()
 
     def _advance(self, host: str) -> None:
         """Begin the next poll that waits at a host, if it may."""
@@ -398,6 +418,9 @@ class Engine:
         wait = AGAIN
         while True:
             await self._ready.wait()
+            if len(self._done) < BATCH and self._ahead:
+                # More will have come in a moment, and go to the disk together.
+                await self.clock.sleep(BEAT)
             batch = self._done[:BATCH]
             if not batch:
                 self._ready.clear()
@@ -470,7 +493,9 @@ class Engine:
     async def _finish(self, recorder: asyncio.Task[None]) -> None:
         """Let what is in flight end, within the grace; give the rest back."""
         waiting = [claim for line in self._lines.values() for _, claim in line]
+        waiting += [claim for claim, _ in self._ahead]
         self._lines.clear()
+        self._ahead.clear()
         if self._polls:
             await asyncio.wait(list(self._polls), timeout=self.terms.grace)
         for task, claim in list(self._polls.items()):
@@ -496,6 +521,7 @@ class Engine:
 
     def _held(self) -> list[Claim]:
         lines = [claim for line in self._lines.values() for _, claim in line]
+        lines += [claim for claim, _ in self._ahead]
         return [*self._polls.values(), *lines, *(outcome.claim for outcome in self._done)]
 
     def _rows(self, sources: Sequence[int]) -> Integers:
