@@ -90,7 +90,7 @@ def test_every_change_is_told_at_least_once_and_in_order(tmp_path: Path) -> None
                 time.sleep(float(rng.uniform(0.02, 0.3)))
                 os.kill(victim, signal.SIGKILL)
                 assert int(parent.stdout.readline()) == signal.SIGKILL
-            for _ in range(100):
+            for _ in range(1000):
                 # A victim that drains gives up when it is refused, as an engine that stops does.
                 parent.stdin.write("drain\n")
                 parent.stdin.flush()
