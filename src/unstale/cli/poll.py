@@ -65,10 +65,9 @@ def _by_ourselves(settings: Settings, store: SqliteStore, ids: Sequence[int]) ->
     from unstale.cli.compose import content_of, poll_once, rules_of, terms_of
     from unstale.core.learning.state import WIDTH
     from unstale.engine.fleet import keeper_of
-    from unstale.engine.judge import changed_when, judge
+    from unstale.engine.judge import judge
     from unstale.engine.manners import Manners
-    from unstale.keeper.outcomes import Answer
-    from unstale.ports import Entry
+    from unstale.engine.outcomes import Outcome, entries_of
 
     terms, now = terms_of(settings), time.time()
     # The longest overdue are claimed first: nobody is overdue longer than this.
@@ -77,16 +76,11 @@ def _by_ourselves(settings: Settings, store: SqliteStore, ids: Sequence[int]) ->
     looked = asyncio.run(poll_once(settings, claims))
     keeper, _ = keeper_of(store.standing(ids, WIDTH), terms, now, Manners(rules_of(settings)))
     keeper.price = max(keeper.price, 1e-300)
+    outcomes = []
     for claim, fetched in zip(claims, looked, strict=True):
         answer, body = judge(claim, fetched, content_of(claim))
-        when = changed_when(claim, answer, fetched)
-        row = np.searchsorted(keeper.ids, [claim.source])
-        answered = np.array([answer is not Answer.FAILED])
-        due = keeper.decide(row, answered, np.array([fetched.polled_at]), np.array([answer is Answer.CHANGED]),
-                            np.array([np.nan if when is None else when]))  # fmt: skip
-        belief = keeper.learner.columns.rows[int(row[0])].tobytes()
-        store.record([Entry(claim, answer, fetched.polled_at, float(due[0]), belief, when, fetched.received,
-                            fetched.reason, body)])  # fmt: skip
+        outcomes.append(Outcome(claim, answer, fetched, body))
+    store.record(entries_of(keeper, outcomes)[0])
 
 
 def _newest(store: SqliteStore, source: int) -> int:

@@ -14,7 +14,7 @@ import json
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,14 +24,15 @@ from unstale.core.learning.state import WIDTH, kept
 from unstale.engine.budget import Bucket
 from unstale.engine.desk import Desk
 from unstale.engine.fleet import LATEST, Terms, keeper_of, next_look
-from unstale.engine.judge import Content, changed_when, judge
+from unstale.engine.judge import Content, judge
 from unstale.engine.manners import Manners
+from unstale.engine.outcomes import Outcome, Tally, entries_of, rows_of
 from unstale.engine.peers import seize
 from unstale.engine.watch import sight
 from unstale.errors import StoreError
 from unstale.keeper.fleet import FleetKeeper, Integers
 from unstale.keeper.outcomes import Answer
-from unstale.ports import LEARNER, Body, Claim, Clock, Entry, Fetched, Price
+from unstale.ports import LEARNER, Claim, Clock, Fetched, Price
 
 #: seconds between two claims at least, and between two looks at a store that others may have moved
 BEAT, LOOK = 0.02, 0.05
@@ -53,30 +54,6 @@ PULSE, FIRST_PULSE = 60.0, 3.0
 REFUSALS = frozenset({429, 503})
 #: seconds until a store that failed is tried again, at first and at most
 AGAIN, AGAIN_AT_MOST = 0.5, 30.0
-
-
-@dataclass(slots=True)
-class Tally:
-    """What an engine did since it started."""
-
-    polls: int = 0
-    first: int = 0
-    changed: int = 0
-    unchanged: int = 0
-    failed: int = 0
-    dropped: int = 0
-    received: int = 0
-    spent: float = 0.0
-    #: the last failures, newest first
-    troubles: deque[tuple[float, str, str]] = field(default_factory=lambda: deque(maxlen=20))
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    claim: Claim
-    answer: Answer
-    fetched: Fetched
-    body: Body | None
 
 
 class Engine:
@@ -104,12 +81,12 @@ class Engine:
         #: claimed ahead: they begin as others end, so that nobody waits for the store
         self._ahead: deque[tuple[Claim, str]] = deque()
         self._timers: set[asyncio.Task[None]] = set()
-        self._done: list[_Outcome] = []
+        self._done: list[Outcome] = []
         self._ready, self._woken = asyncio.Event(), asyncio.Event()
         self._seen, self._edited = -1, -1
         #: whether others have written since the last claim: a hint may have made sources due that we expect later
         self._stirred = False
-        self._plan_at = self._review_at = self._claim_at = -math.inf
+        self._plan_at = self._review_at = -math.inf
         self._published = Price(-math.inf, 0.0, 0.0)
         self._told: tuple[float, ...] = (0, 0, 0, 0.0)
         self._reload = True
@@ -374,7 +351,7 @@ class Engine:
             self.manners.end(host)
         self.manners.heard(host, self.clock.now(), refused=fetched.status in REFUSALS,
                            retry_after=fetched.retry_after, spacing=fetched.spacing)  # fmt: skip
-        self._done.append(_Outcome(claim, answer, fetched, body))
+        self._done.append(Outcome(claim, answer, fetched, body))
         self._ready.set()
         self._advance(host)
 
@@ -394,7 +371,7 @@ class Engine:
                 continue
             self.keeper.take(self._rows([claim.source]))
             answer, body = judge(claim, fetched, self._content(claim))
-            self._done.append(_Outcome(claim, answer, fetched, body))
+            self._done.append(Outcome(claim, answer, fetched, body))
             taken += 1
         if later:
             await self._postpone(later)
@@ -440,55 +417,14 @@ class Engine:
                 await self._desk.reopen()
                 wait = min(2.0 * wait, AGAIN_AT_MOST)
 
-    async def _record(self, batch: Sequence[_Outcome]) -> None:
-        rows = self._rows([outcome.claim.source for outcome in batch])
-        by_source = dict(zip(self.keeper.ids[rows].tolist(), rows.tolist(), strict=True))
-        mine = [outcome for outcome in batch if outcome.claim.source in by_source]
-        which = np.array([by_source[outcome.claim.source] for outcome in mine], dtype=np.int64)
-        said = [changed_when(o.claim, o.answer, o.fetched) for o in mine]
-        due = self.keeper.decide(
-            which,
-            np.array([o.answer is not Answer.FAILED for o in mine], dtype=np.bool_),
-            np.array([o.fetched.polled_at for o in mine]),
-            np.array([o.answer is Answer.CHANGED for o in mine], dtype=np.bool_),
-            np.array([math.nan if at is None else at for at in said]),
-            np.array([max(o.fetched.polled_at + (o.fetched.retry_after or 0.0), o.fetched.not_before) for o in mine]),
-        )
-        beliefs = self.keeper.learner.columns.rows
-        entries = [
-            Entry(o.claim, o.answer, o.fetched.polled_at, float(at), beliefs[row].tobytes(), when, o.fetched.received,
-                  o.fetched.reason, o.body)
-            for o, row, at, when in zip(mine, which.tolist(), due.tolist(), said, strict=True)
-        ]  # fmt: skip
+    async def _record(self, batch: Sequence[Outcome]) -> None:
+        entries, mine = entries_of(self.keeper, batch)
         held = await self._desk.do(lambda store: store.record(entries))
         del self._done[: len(batch)]
-        self._count(mine, held, len(batch) - len(mine))
-
-    def _count(self, outcomes: Sequence[_Outcome], held: Sequence[bool], gone: int) -> None:
-        tally = self.tally
-        for outcome, mine in zip(outcomes, held, strict=True):
-            if not mine:
-                gone += 1
-                # The lease ran out: the store has not learned what we have.
-                self._reload = True
-                continue
-            tally.polls += 1
-            tally.received += outcome.fetched.received
-            if outcome.answer is Answer.CHANGED:
-                # The first copy of a source is new to us, and no change.
-                tally.changed += outcome.claim.version > 0
-                tally.first += outcome.claim.version == 0
-                self._tell("changed", {"source": outcome.claim.source, "address": outcome.claim.address})
-            elif outcome.answer is Answer.UNCHANGED:
-                tally.unchanged += 1
-            else:
-                tally.failed += 1
-                tally.troubles.appendleft((outcome.fetched.polled_at, outcome.claim.address, outcome.fetched.reason))
-                facts = {"source": outcome.claim.source, "address": outcome.claim.address,
-                         "reason": outcome.fetched.reason}  # fmt: skip
-                self._tell("poll_failed", facts)
-        tally.dropped += gone
-        tally.spent = self.bucket.spent
+        late = self.tally.count(mine, held, self._tell)
+        self.tally.dropped += len(batch) - len(mine)
+        # A lease ran out: the store has not learned what we have.
+        self._reload = self._reload or late > 0
 
     async def _finish(self, recorder: asyncio.Task[None]) -> None:
         """Let what is in flight end, within the grace; give the rest back."""
@@ -525,13 +461,7 @@ class Engine:
         return [*self._polls.values(), *lines, *(outcome.claim for outcome in self._done)]
 
     def _rows(self, sources: Sequence[int]) -> Integers:
-        """The rows of those of these sources that the keeper knows, rising."""
-        wanted = np.unique(np.array(sources, dtype=np.int64))
-        at = np.searchsorted(self.keeper.ids, wanted)
-        inside = at < len(self.keeper.ids)
-        rows = at[inside]
-        mine: Integers = rows[self.keeper.ids[rows] == wanted[inside]]
-        return mine
+        return rows_of(self.keeper, sources)
 
     def _host(self, row: int, claim: Claim) -> str:
         return self.terms.hosts[int(self.keeper.host[row])] or host_of(claim.address)

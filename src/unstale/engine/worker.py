@@ -25,7 +25,8 @@ from unstale.engine.desk import Desk
 from unstale.engine.fleet import BURST_SECONDS, Terms, keeper_of
 from unstale.engine.judge import Content
 from unstale.engine.lessons import tallied
-from unstale.engine.loop import BATCH, BEAT, Engine, _Outcome
+from unstale.engine.loop import BATCH, BEAT, Engine
+from unstale.engine.outcomes import Outcome
 from unstale.engine.shared_manners import SharedManners
 from unstale.errors import StoreError
 from unstale.keeper.fleet import FleetKeeper
@@ -146,7 +147,7 @@ class Worker(Engine):
             owner = self.terms.owner
             await self._desk.do(lambda store: store.give_back(owner, late))
 
-    async def _record(self, batch: Sequence[_Outcome]) -> None:
+    async def _record(self, batch: Sequence[Outcome]) -> None:
         sources = [outcome.claim.source for outcome in batch]
         standing = await self._desk.do(lambda store: store.standing(sources, WIDTH))
         self.keeper = self._keeper(standing)

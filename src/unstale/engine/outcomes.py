@@ -1,0 +1,102 @@
+"""How polls ended: what is recorded of them, and how many there were of each kind."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from unstale.engine.judge import changed_when
+from unstale.keeper.fleet import FleetKeeper, Integers
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Body, Claim, Entry, Fetched
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a claimed poll ended, before it is recorded."""
+
+    claim: Claim
+    answer: Answer
+    fetched: Fetched
+    body: Body | None
+
+
+@dataclass(slots=True)
+class Tally:
+    """What an engine did since it started."""
+
+    polls: int = 0
+    first: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    failed: int = 0
+    dropped: int = 0
+    received: int = 0
+    #: the last failures, newest first
+    troubles: deque[tuple[float, str, str]] = field(default_factory=lambda: deque(maxlen=20))
+
+    def count(
+        self, outcomes: Sequence[Outcome], held: Sequence[bool], tell: Callable[[str, Mapping[str, Any]], None]
+    ) -> int:
+        """Count recorded outcomes and tell of them; how many came too late, their claims no longer held."""
+        late = 0
+        for outcome, mine in zip(outcomes, held, strict=True):
+            claim, fetched = outcome.claim, outcome.fetched
+            about = {"source": claim.source, "address": claim.address}
+            if not mine:
+                late += 1
+                continue
+            self.polls += 1
+            self.received += fetched.received
+            if outcome.answer is Answer.CHANGED:
+                # The first copy of a source is new to us, and no change.
+                self.changed += claim.version > 0
+                self.first += claim.version == 0
+                tell("changed", about)
+            elif outcome.answer is Answer.UNCHANGED:
+                self.unchanged += 1
+            else:
+                self.failed += 1
+                self.troubles.appendleft((fetched.polled_at, claim.address, fetched.reason))
+                tell("poll_failed", {**about, "reason": fetched.reason})
+        self.dropped += late
+        return late
+
+
+def rows_of(keeper: FleetKeeper, sources: Sequence[int]) -> Integers:
+    """The rows of those of these sources that the keeper knows, rising."""
+    wanted = np.unique(np.array(sources, dtype=np.int64))
+    at = np.searchsorted(keeper.ids, wanted)
+    inside = at < len(keeper.ids)
+    rows = at[inside]
+    mine: Integers = rows[keeper.ids[rows] == wanted[inside]]
+    return mine
+
+
+def entries_of(keeper: FleetKeeper, batch: Sequence[Outcome]) -> tuple[list[Entry], list[Outcome]]:
+    """Teach the keeper what polls found: all that is to be recorded, and of which polls; others' sources are gone."""
+    rows = rows_of(keeper, [outcome.claim.source for outcome in batch])
+    by_source = dict(zip(keeper.ids[rows].tolist(), rows.tolist(), strict=True))
+    mine = [outcome for outcome in batch if outcome.claim.source in by_source]
+    which = np.array([by_source[outcome.claim.source] for outcome in mine], dtype=np.int64)
+    said = [changed_when(o.claim, o.answer, o.fetched) for o in mine]
+    due = keeper.decide(
+        which,
+        np.array([o.answer is not Answer.FAILED for o in mine], dtype=np.bool_),
+        np.array([o.fetched.polled_at for o in mine]),
+        np.array([o.answer is Answer.CHANGED for o in mine], dtype=np.bool_),
+        np.array([math.nan if at is None else at for at in said]),
+        np.array([max(o.fetched.polled_at + (o.fetched.retry_after or 0.0), o.fetched.not_before) for o in mine]),
+    )
+    beliefs = keeper.learner.columns.rows
+    entries = [
+        Entry(o.claim, o.answer, o.fetched.polled_at, float(at), beliefs[row].tobytes(), when, o.fetched.received,
+              o.fetched.reason, o.body)
+        for o, row, at, when in zip(mine, which.tolist(), due.tolist(), said, strict=True)
+    ]  # fmt: skip
+    return entries, mine
