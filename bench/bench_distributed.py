@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from harness import Table
 from unstale.core import kernels
 from unstale.planning.distributed import PartsPlan, plan_parts
-from unstale.planning.engines import Engine
+from unstale.planning.engines import PartsRunner
 from unstale.planning.engines.dask_cluster import DaskCluster
 from unstale.planning.engines.processes import Processes
 from unstale.sim.shards import Weather, shard_run
@@ -56,11 +56,16 @@ def columns(folder: Path, name: str) -> np.ndarray:
     return np.concatenate([pq.read_table(f, columns=[name]).column(0).to_numpy() for f in files])
 
 
-def run(engine: Engine, folder: Path, budget: float, output: Path) -> tuple[PartsPlan, dict[str, float]]:
+def run(engine: PartsRunner, folder: Path, budget: float, output: Path) -> tuple[PartsPlan, dict[str, float]]:
     """A plan, and the seconds of its stages."""
     begun: list[tuple[str, float]] = []
-    made = plan_parts(str(folder), engine, budget=budget, output=str(output),
-                      stage=lambda name: begun.append((name.split()[0], time.perf_counter())))  # fmt: skip
+    made = plan_parts(
+        str(folder),
+        engine,
+        budget=budget,
+        output=str(output),
+        stage=lambda name: begun.append((name.split()[0], time.perf_counter())),
+    )
     begun.append(("end", time.perf_counter()))
     seconds: dict[str, float] = {}
     for (name, at), (_, until) in pairwise(begun):
@@ -104,13 +109,17 @@ def compare(folder: Path, place: Path, count: int, budget: float) -> None:
         single: dict[str, tuple[float, np.ndarray]] = {}
 
         def alone() -> None:
-            root, rates = kernels.plan(columns(folder, "change_rate"), columns(folder, "weight"), None, budget,
-                                       rtol=1e-11)  # fmt: skip
+            root, rates = kernels.plan(
+                columns(folder, "change_rate"), columns(folder, "weight"), None, budget, rtol=1e-11
+            )
             single["one"] = root.price, rates
 
-        table.measure(size, {"one machine, price and rates, not written": alone,
-                             f"dask, {WORKERS} workers, written": on_dask},
-                      reference="one machine, price and rates, not written", rounds=1)  # fmt: skip
+        table.measure(
+            size,
+            {"one machine, price and rates, not written": alone, f"dask, {WORKERS} workers, written": on_dask},
+            reference="one machine, price and rates, not written",
+            rounds=1,
+        )
         with client_of(cluster) as client:
             memory = max(client.run(peak).values())
         dask.close()

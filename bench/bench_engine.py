@@ -18,9 +18,9 @@ from unstale.adapters.addresses import Gate
 from unstale.adapters.http_fetcher import HttpFetcher
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.engine.clock import SystemClock
-from unstale.engine.desk import Desk
-from unstale.engine.fleet import Terms
+from unstale.engine.config import EngineConfig
 from unstale.engine.loop import Engine
+from unstale.engine.store_executor import StoreExecutor
 from unstale.ports import Claim, Fetched, Listing, Request
 
 #: more than any machine can spend: every source is due again at once
@@ -74,24 +74,29 @@ async def polled(path: Path, polls: int) -> None:
     async def look(claim: Claim) -> Fetched:
         return await fetcher.fetch(Request(claim.address, claim.etag, claim.last_modified))
 
-    desk = Desk(lambda: SqliteStore(path), quick=True)
-    engine = Engine(desk, Terms(BOUNDLESS, polls=FLIGHTS), SystemClock(), look)
+    executor = StoreExecutor(lambda: SqliteStore(path), quick=True)
+    engine = Engine(executor, EngineConfig(BOUNDLESS, polls=FLIGHTS), SystemClock(), look)
 
     async def watch() -> None:
-        while engine.tally.polls < polls:
+        while engine.counters.polls < polls:
             await asyncio.sleep(0.002)
         stop.set()
 
     await asyncio.gather(engine.run(stop), watch())
     await fetcher.close()
-    desk.close()
-    assert engine.tally.failed == 0
+    executor.close()
+    assert engine.counters.failed == 0
 
 
 def scrapy(origin: str) -> float | None:
     """Seconds that Scrapy takes for the same polls, without its start; None if it is not installed."""
-    done = subprocess.run([sys.executable, "-c", SPIDER, origin, str(POLLS), ETAG, str(FLIGHTS)],
-                          capture_output=True, text=True, timeout=300, check=False)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", SPIDER, origin, str(POLLS), ETAG, str(FLIGHTS)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     if done.returncode:
         print("Scrapy does not run here:", done.stderr.strip().splitlines()[-1:])
         return None

@@ -34,8 +34,15 @@ def problem(n: int, hosts: int, seed: int) -> dict[str, Any]:
 
 
 def ours(p: dict[str, Any]) -> Plan:
-    fleet = Fleet.of(PoissonFreshness(p["rate"]), weight=p["weight"], cost=p["cost"], host=p["host"], cap=p["cap"],
-                     shortest=SHORTEST, longest=LONGEST)  # fmt: skip
+    fleet = Fleet.of(
+        PoissonFreshness(p["rate"]),
+        weight=p["weight"],
+        cost=p["cost"],
+        host=p["host"],
+        cap=p["cap"],
+        shortest=SHORTEST,
+        longest=LONGEST,
+    )
     return plan(fleet, p["budget"])
 
 
@@ -45,8 +52,13 @@ def theirs(p: dict[str, Any]) -> float:
     # Rates in units of each source's own change rate: without that the cones are too unlike for any solver.
     u, z = cp.Variable(n), cp.Variable(n)
     at = sparse.csr_array((rate, (p["host"], np.arange(n))), shape=(hosts, n))
-    limits = [cp.ExpCone(-np.ones(n), u, z), (p["cost"] * rate) @ u <= p["budget"], at @ u <= p["cap"],
-              u >= 1 / LONGEST / rate, u <= 1 / SHORTEST / rate]  # fmt: skip
+    limits = [
+        cp.ExpCone(-np.ones(n), u, z),
+        (p["cost"] * rate) @ u <= p["budget"],
+        at @ u <= p["cap"],
+        u >= 1 / LONGEST / rate,
+        u <= 1 / SHORTEST / rate,
+    ]
     harm = cp.sum(p["weight"]) - p["weight"] @ (u - z)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -20,10 +20,10 @@ import psycopg
 from harness import Table
 from unstale.adapters.postgres_crew import PostgresCrew
 from unstale.engine.clock import SystemClock
-from unstale.engine.desk import Desk
-from unstale.engine.fleet import Terms
-from unstale.engine.manners import Manners, Rules
+from unstale.engine.config import EngineConfig
+from unstale.engine.host_limits import HostLimits, Rules
 from unstale.engine.planner import Planner
+from unstale.engine.store_executor import StoreExecutor
 from unstale.engine.worker import Worker
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Claim, Entry, Fetched, Listing
@@ -57,10 +57,17 @@ def claim_and_record(dsn: str, polls: int, owner: str, seed: int) -> None:
         changed, waits = rng.random(BATCH) < CHANGED, rng.uniform(1.0, SPREAD, BATCH)
         claims = store.claim(now, BATCH, lease=600.0, owner=owner)
         entries = [
-            Entry(claim, Answer.CHANGED if new else Answer.UNCHANGED, now, 4.0 * SPREAD + float(wait), belief,
-                  received=BODY, body=Body(b"%d %s" % (claim.token, texts[i % 100])) if new else None)
+            Entry(
+                claim,
+                Answer.CHANGED if new else Answer.UNCHANGED,
+                now,
+                4.0 * SPREAD + float(wait),
+                belief,
+                received=BODY,
+                body=Body(b"%d %s" % (claim.token, texts[i % 100])) if new else None,
+            )
             for i, (claim, new, wait) in enumerate(zip(claims, changed, waits, strict=True))
-        ]  # fmt: skip
+        ]
         assert all(store.record(entries))
     store.close()
 
@@ -88,8 +95,10 @@ def inserting(dsn: str, polls: int) -> Callable[[], None]:
     """The floor: the same rows of observations and nothing else, as durable, in transactions of the same size."""
     tokens = count(1)
     with psycopg.connect(dsn, autocommit=True) as db:
-        db.execute("CREATE TABLE bare(token bigint PRIMARY KEY, source bigint, polled_at float8, answer smallint, "
-                   "elapsed float8, bytes bigint, previous bigint)")  # fmt: skip
+        db.execute(
+            "CREATE TABLE bare(token bigint PRIMARY KEY, source bigint, polled_at float8, answer smallint, "
+            "elapsed float8, bytes bigint, previous bigint)"
+        )
 
     def run() -> None:
         with psycopg.connect(dsn, autocommit=True) as db, db.cursor() as cursor:
@@ -113,9 +122,9 @@ def work(dsn: str, seconds: float, begin: float) -> None:
             return PostgresCrew(dsn, schema="workers")
 
         clock, stop = SystemClock(), asyncio.Event()
-        terms = Terms(1e5, owner=f"bench {multiprocessing.current_process().pid}", polls=OPEN)
-        worker = Worker(Desk(opened), terms, clock, look)
-        planner = Planner(Desk(opened), terms, clock, Manners(lambda host: Rules(0.0, 1000)))
+        terms = EngineConfig(1e5, owner=f"bench {multiprocessing.current_process().pid}", polls=OPEN)
+        worker = Worker(StoreExecutor(opened), terms, clock, look)
+        planner = Planner(StoreExecutor(opened), terms, clock, HostLimits(lambda host: Rules(0.0, 1000)))
         planning = asyncio.create_task(planner.run(stop))
         asyncio.get_running_loop().call_later(max(begin + seconds - time.time(), 0.1), stop.set)
         await worker.run(stop)
@@ -167,10 +176,13 @@ def main() -> None:
         serial = count()
         medians = table.measure(
             f"{options.polls:,} polls",
-            {"bare inserts": inserting(dsn, options.polls),
-             **{f"claim and record, {n} processes": together(dsn, options.polls, n, serial) for n in (1, 4)}},
-            reference="bare inserts", rounds=options.rounds,
-        )  # fmt: skip
+            {
+                "bare inserts": inserting(dsn, options.polls),
+                **{f"claim and record, {n} processes": together(dsn, options.polls, n, serial) for n in (1, 4)},
+            },
+            reference="bare inserts",
+            rounds=options.rounds,
+        )
         best = min(seconds for name, seconds in medians.items() if name.startswith("claim"))
         table.fact("claims and outcomes per second", f"{options.polls / best:,.0f}", "5,000 or more")
         few = PostgresCrew(dsn, schema="workers")

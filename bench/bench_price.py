@@ -77,10 +77,15 @@ def against_sorting(table: Table, size: int, rounds: int) -> None:
     extra = (peak_memory() - before) / out.nbytes
     error = abs(float(out.sum()) / budget - 1)
     del out
-    seconds = table.measure(f"{size:.0e} sources", {
-        "np.argsort(weight/rate)": lambda: np.argsort(weight / rate),
-        "price and rates": lambda: plan(rate, weight, budget),
-    }, reference="np.argsort(weight/rate)", rounds=rounds)  # fmt: skip
+    seconds = table.measure(
+        f"{size:.0e} sources",
+        {
+            "np.argsort(weight/rate)": lambda: np.argsort(weight / rate),
+            "price and rates": lambda: plan(rate, weight, budget),
+        },
+        reference="np.argsort(weight/rate)",
+        rounds=rounds,
+    )
     ratio = seconds["price and rates"] / seconds["np.argsort(weight/rate)"]
     table.fact(f"{size:.0e}: time over argsort", f"{ratio:.4f}", "0.15")
     table.fact(f"{size:.0e}: extra memory over the output, output included", f"{extra:.3f}", "1.5")
@@ -92,10 +97,15 @@ def against_scipy(table: Table, size: int, rounds: int) -> None:
     budget = 0.3 * size
     ours, (_, theirs) = plan(rate, weight, budget).sync_rate, scipy_plan(rate, weight, budget)
     error = float(np.abs(ours - theirs).max() / theirs.max())
-    seconds = table.measure(f"{size:.0e} sources", {
-        "scipy gammaincinv + brentq": lambda: scipy_plan(rate, weight, budget),
-        "price and rates": lambda: plan(rate, weight, budget),
-    }, reference="scipy gammaincinv + brentq", rounds=rounds)  # fmt: skip
+    seconds = table.measure(
+        f"{size:.0e} sources",
+        {
+            "scipy gammaincinv + brentq": lambda: scipy_plan(rate, weight, budget),
+            "price and rates": lambda: plan(rate, weight, budget),
+        },
+        reference="scipy gammaincinv + brentq",
+        rounds=rounds,
+    )
     ratio = seconds["scipy gammaincinv + brentq"] / seconds["price and rates"]
     table.fact(f"{size:.0e}: times faster than SciPy", f"{ratio:.0f}", "100 or more")
     table.fact(f"{size:.0e}: rates apart by, over the largest", f"{error:.1e}", "1e-9")

@@ -46,10 +46,16 @@ def fill(path: Path) -> None:
     store = SqliteStore(path)
     store.add([Listing(f"https://a.example/{i}") for i in range(SOURCES)], now)
     entries = [
-        Entry(claim, Answer.CHANGED, now, now + float(rng.uniform(1.0, 2.0 * SOURCES / POLLS)), bytes(8 * WIDTH),
-              body=Body(b" ".join(words[i] for i in rng.integers(0, 500, SIZE // 5))[:SIZE], "text/plain"))
+        Entry(
+            claim,
+            Answer.CHANGED,
+            now,
+            now + float(rng.uniform(1.0, 2.0 * SOURCES / POLLS)),
+            bytes(8 * WIDTH),
+            body=Body(b" ".join(words[i] for i in rng.integers(0, 500, SIZE // 5))[:SIZE], "text/plain"),
+        )
         for claim in store.claim(now, SOURCES, lease=60.0, owner="bench")
-    ]  # fmt: skip
+    ]
     store.record(entries, settings={"learner": kept(learner)})
     store.close()
 
@@ -67,8 +73,9 @@ def write(path: Path, ready: Connection) -> None:
             new = rng.random() < CHANGED
             body = Body(rng.bytes(SIZE), "text/plain") if new else None
             due = now + float(rng.uniform(0.5, 1.5)) * SOURCES / POLLS
-            entries.append(Entry(claim, Answer.CHANGED if new else Answer.UNCHANGED, now, due, bytes(8 * WIDTH),
-                                 body=body))  # fmt: skip
+            entries.append(
+                Entry(claim, Answer.CHANGED if new else Answer.UNCHANGED, now, due, bytes(8 * WIDTH), body=body)
+            )
         store.record(entries)
         done += len(entries)
         time.sleep(EVERY)
@@ -104,8 +111,16 @@ def process(target: Callable[..., None], *given: object) -> Iterator[tuple[Conne
 
 def wrk(port: int, script: Path, connections: int, seconds: int) -> tuple[float, float]:
     """Requests per second, and the 99th percentile of the wait in milliseconds."""
-    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", str(script),
-               f"http://127.0.0.1:{port}"]  # fmt: skip
+    command = [
+        "wrk",
+        "-t1",
+        f"-c{connections}",
+        f"-d{seconds}s",
+        "--latency",
+        "-s",
+        str(script),
+        f"http://127.0.0.1:{port}",
+    ]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert "Non-2xx" not in said, said
     number, unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", said).groups()  # type: ignore[union-attr]

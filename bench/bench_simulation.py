@@ -16,7 +16,7 @@ from unstale.core.poisson_orders import order_freshness
 from unstale.core.processes import Constant, Poisson
 from unstale.sim import kernels
 from unstale.sim.copy import simulate_copy
-from unstale.sim.fleet import simulate_fleet
+from unstale.sim.fleet_run import simulate_fleet
 
 
 def in_simpy(rate: float, interval: float, horizon: float, seed: int) -> tuple[float, int]:

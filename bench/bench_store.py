@@ -86,8 +86,10 @@ def inserting(path: Path, polls: int) -> Callable[[], None]:
     db = apsw.Connection(str(path))
     db.pragma("journal_mode", "wal")
     db.pragma("synchronous", "full")
-    db.execute("CREATE TABLE observations(token INTEGER PRIMARY KEY, source INTEGER, polled_at REAL, answer INTEGER, "
-               "elapsed REAL, modified REAL, bytes INTEGER, reason TEXT, previous INTEGER)")  # fmt: skip
+    db.execute(
+        "CREATE TABLE observations(token INTEGER PRIMARY KEY, source INTEGER, polled_at REAL, answer INTEGER, "
+        "elapsed REAL, modified REAL, bytes INTEGER, reason TEXT, previous INTEGER)"
+    )
     tokens = count(1)
 
     def run() -> None:

@@ -62,8 +62,9 @@ class Table:
         self.rows: list[dict[str, Any]] = []
         self.facts: dict[str, Any] = {}
 
-    def measure(self, case: str, candidates: Mapping[str, Callable[[], object]], *, reference: str,
-                rounds: int = 5) -> dict[str, float]:  # fmt: skip
+    def measure(
+        self, case: str, candidates: Mapping[str, Callable[[], object]], *, reference: str, rounds: int = 5
+    ) -> dict[str, float]:
         """Median seconds of each candidate; they take turns, so that a busy machine is busy for all."""
         seconds: dict[str, list[float]] = {name: [] for name in candidates}
         processor: dict[str, list[float]] = {name: [] for name in candidates}
@@ -76,8 +77,16 @@ class Table:
         medians = {name: statistics.median(s) for name, s in seconds.items()}
         for name, median in medians.items():
             cpu, ratio = statistics.median(processor[name]), median / medians[reference]
-            self.rows.append({"case": case, "candidate": name, "seconds": median, "cpu_seconds": cpu,
-                              "ratio": ratio, "rounds": rounds})  # fmt: skip
+            self.rows.append(
+                {
+                    "case": case,
+                    "candidate": name,
+                    "seconds": median,
+                    "cpu_seconds": cpu,
+                    "ratio": ratio,
+                    "rounds": rounds,
+                }
+            )
             print(
                 f"{case:20} {name:32} {median:10.4f} s ({cpu:.4f} of all cores), ratio {ratio:.4f}",
                 flush=True,

@@ -28,9 +28,10 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as place:
         settings = replace(Settings(), store=str(Path(place) / "s.db"), budget=BUDGET)
-        listings = [Listing(f"https://transit.example/lines/{i}", host="transit.example",
-                            weight=(1.0, 2.0, 5.0, 20.0)[i % 4])
-                    for i in range(80)]  # fmt: skip
+        listings = [
+            Listing(f"https://transit.example/lines/{i}", host="transit.example", weight=(1.0, 2.0, 5.0, 20.0)[i % 4])
+            for i in range(80)
+        ]
         lived(Path(settings.store), listings, budget=BUDGET)
         # Holding the lock is what a running engine is known by.
         with alone(settings), shown(settings) as address, sync_playwright() as playwright:

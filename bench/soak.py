@@ -21,10 +21,10 @@ import numpy as np
 import unstale
 from harness import Table
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.cli.compose import Whole
+from unstale.cli.compose import Application
 from unstale.cli.settings import Http, Settings
 from unstale.core.checks import Floats
-from unstale.engine.watch import sight
+from unstale.engine.summary import summary
 from unstale.origin.changes import spread_rates
 from unstale.origin.log import RequestLog
 from unstale.origin.measure import measured_freshness
@@ -37,7 +37,7 @@ SOURCES, MEAN, SPREAD, BUDGET, SEED = 400, 1 / 60.0, 1.0, 8.0, 5
 LEARNING = 0.4
 
 
-async def keep(origin: Origin, weight: Floats, folder: Path, seconds: float) -> tuple[Whole, float, list[int]]:
+async def keep(origin: Origin, weight: Floats, folder: Path, seconds: float) -> tuple[Application, float, list[int]]:
     """Run the engine; what it believed on average once it had learned, and its memory from time to time."""
     settings = replace(
         Settings(), store=str(folder / "soak.db"), budget=BUDGET, http=replace(Http(), allow_networks=("127.0.0.0/8",))
@@ -46,17 +46,17 @@ async def keep(origin: Origin, weight: Floats, folder: Path, seconds: float) -> 
     paths = zip(origin.site.paths, weight.tolist(), strict=True)
     store.add([Listing(origin.address + path, weight=w) for path, w in paths], time.time())
     store.close()
-    whole, stop = Whole(settings), asyncio.Event()
-    running = asyncio.create_task(whole.run(stop))
+    application, stop = Application(settings), asyncio.Event()
+    running = asyncio.create_task(application.run(stop))
     begun, believed, memory = time.monotonic(), [], []
     while (gone := time.monotonic() - begun) < seconds and not running.done():
         await asyncio.sleep(min(1.0, seconds / 60))
         if gone > LEARNING * seconds:
-            believed.append(sight(whole.engine.keeper, whole.clock.now(), BUDGET).fresh)
+            believed.append(summary(application.engine.scheduler, application.clock.now(), BUDGET).fresh)
         memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     stop.set()
     await running
-    return whole, float(np.mean(believed)), memory
+    return application, float(np.mean(believed)), memory
 
 
 def main() -> None:
@@ -72,7 +72,7 @@ def main() -> None:
         site = Site.of(SOURCES, MEAN, spread=SPREAD, seed=SEED)
         origin = Origin(site, log=RequestLog(keep=10_000_000))
         with origin.in_thread():
-            whole, believed, memory = asyncio.run(keep(origin, weight, folder, 60.0 * options.minutes))
+            application, believed, memory = asyncio.run(keep(origin, weight, folder, 60.0 * options.minutes))
             begin, end = site.changing.start, origin.now()
             since = begin + LEARNING * (end - begin)
             kept = measured_freshness(origin.truth(), origin.polls(), since, end, weight)
@@ -80,7 +80,7 @@ def main() -> None:
     assert np.allclose(site.changing.rate, rate)
     changes = rate * SOURCES / BUDGET
     even = float(np.average(-np.expm1(-changes) / changes, weights=weight))
-    truth, tally = kept.fleet_freshness, whole.engine.tally
+    truth, tally = kept.fleet_freshness, application.engine.counters
     # Sources are independent: the error of the weighted mean from the spread of what each had over its time.
     noise = _error(kept.freshness, plan.freshness, weight)
     table.fact("true freshness, as the site measured it", f"{truth:.4f} ± {noise:.4f}", "-")
@@ -89,15 +89,23 @@ def main() -> None:
     table.fact("believed by the engine", f"{believed:.4f}", "-")
     table.fact("the same budget spent evenly", f"{even:.4f}", "less than the truth")
     table.fact("polls", f"{tally.polls:,}", "-")
-    table.fact("spent / budget", f"{whole.engine.bucket.spent / (BUDGET * (end - begin)):.4f}", "0.98 to 1")
+    table.fact("spent / budget", f"{application.engine.bucket.spent / (BUDGET * (end - begin)):.4f}", "0.98 to 1")
     table.fact("failures", f"{tally.failed}", "0")
     table.fact("memory, first and last minute", f"{memory[len(memory) // 60] // 1024} and {memory[-1] // 1024} MB", "-")
     if not options.no_write:
         table.write()
     good = abs(truth / plan.fleet_freshness - 1.0) < 0.02 + 3.0 * noise and truth > even and tally.failed == 0
-    spent = whole.engine.bucket.spent / (BUDGET * (end - begin) + whole.engine.bucket.burst)
-    facts = {"truth": truth, "promise": plan.fleet_freshness, "even": even, "believed": believed, "noise": noise,
-             "failures": tally.failed, "spent": spent, "good": good}  # fmt: skip
+    spent = application.engine.bucket.spent / (BUDGET * (end - begin) + application.engine.bucket.burst)
+    facts = {
+        "truth": truth,
+        "promise": plan.fleet_freshness,
+        "even": even,
+        "believed": believed,
+        "noise": noise,
+        "failures": tally.failed,
+        "spent": spent,
+        "good": good,
+    }
     print(json.dumps(facts))
     sys.exit(0 if good else 1)
 

@@ -8,14 +8,50 @@ from functools import lru_cache
 from unstale.errors import InputError, sentence
 
 #: schemes of files and objects, as fsspec names them
-_FILES = ("file", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "ftp", "sftp", "ssh", "smb", "hdfs",
-          "webhdfs", "oci", "oss")  # fmt: skip
+_FILES = (
+    "file",
+    "s3",
+    "s3a",
+    "gs",
+    "gcs",
+    "az",
+    "abfs",
+    "abfss",
+    "adl",
+    "ftp",
+    "sftp",
+    "ssh",
+    "smb",
+    "hdfs",
+    "webhdfs",
+    "oci",
+    "oss",
+)
 #: dialects of SQL, as SQLAlchemy names them; a driver may follow, as in postgresql+psycopg
-_SQL = ("postgresql", "postgres", "mysql", "mariadb", "sqlite", "oracle", "mssql", "duckdb", "cockroachdb", "redshift",
-        "snowflake", "bigquery", "clickhouse", "trino", "databricks")  # fmt: skip
+_SQL = (
+    "postgresql",
+    "postgres",
+    "mysql",
+    "mariadb",
+    "sqlite",
+    "oracle",
+    "mssql",
+    "duckdb",
+    "cockroachdb",
+    "redshift",
+    "snowflake",
+    "bigquery",
+    "clickhouse",
+    "trino",
+    "databricks",
+)
 _KINDS = {
-    "http": "http", "https": "http", "memory": "memory", **dict.fromkeys(_FILES, "file"), **dict.fromkeys(_SQL, "sql"),
-}  # fmt: skip
+    "http": "http",
+    "https": "http",
+    "memory": "memory",
+    **dict.fromkeys(_FILES, "file"),
+    **dict.fromkeys(_SQL, "sql"),
+}
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _FEED = re.compile(r"[^?#]*\.(rss|atom)([?#]|$)", re.IGNORECASE)
 _HOST = re.compile(r"[^/?#]*?://(?:[^/?#]*@)?(\[[^\]/?#]*\]|[^/?#:]*)")
@@ -34,8 +70,14 @@ def kind_of(address: str) -> str:
     scheme = found[1].lower()
     kind = _KINDS.get(scheme) or _KINDS.get(scheme.partition("+")[0])
     if kind is None:
-        raise InputError(sentence("address", f"with scheme {scheme[:20]!r}", "is of no known kind",
-                                  "name its kind: http, feed, file, sql, replica or memory"))  # fmt: skip
+        raise InputError(
+            sentence(
+                "address",
+                f"with scheme {scheme[:20]!r}",
+                "is of no known kind",
+                "name its kind: http, feed, file, sql, replica or memory",
+            )
+        )
     return "feed" if kind == "http" and _FEED.match(address) else kind
 
 

@@ -27,16 +27,37 @@ _ENTRIES = ("item", "entry")
 #: RSS 2.0 · RSS 1.0 · Atom 1.0 · Atom 0.3
 _TIMES = ("pubdate", "date", "published", "updated", "issued", "modified")
 _FIELDS = {
-    "guid": "id", "id": "id", "title": "title", "link": "link", "enclosure": "link", "description": "content",
-    "summary": "content", "content": "content", "encoded": "content", **dict.fromkeys(_TIMES, "times"),
-}  # fmt: skip
+    "guid": "id",
+    "id": "id",
+    "title": "title",
+    "link": "link",
+    "enclosure": "link",
+    "description": "content",
+    "summary": "content",
+    "content": "content",
+    "encoded": "content",
+    **dict.fromkeys(_TIMES, "times"),
+}
 #: vocabularies whose words mean in every feed what they mean at home; others reuse the words for something else
-_KNOWN = ("", "http://www.w3.org/2005/Atom", "http://purl.org/dc/elements/1.1/", "http://purl.org/dc/terms/",
-          "http://purl.org/rss/1.0/modules/content/")  # fmt: skip
+_KNOWN = (
+    "",
+    "http://www.w3.org/2005/Atom",
+    "http://purl.org/dc/elements/1.1/",
+    "http://purl.org/dc/terms/",
+    "http://purl.org/rss/1.0/modules/content/",
+)
 _ABOUT = "http://www.w3.org/1999/02/22-rdf-syntax-ns# about"
-_JSON_FIELDS = {"id": "id", "url": "link", "external_url": "link", "title": "title", "content_html": "content",
-                "content_text": "content", "summary": "content", "date_published": "times",
-                "date_modified": "times"}  # fmt: skip
+_JSON_FIELDS = {
+    "id": "id",
+    "url": "link",
+    "external_url": "link",
+    "title": "title",
+    "content_html": "content",
+    "content_text": "content",
+    "summary": "content",
+    "date_published": "times",
+    "date_modified": "times",
+}
 
 # What hand-made generators get wrong: names of HTML, bare ampersands, bytes that are no text, an idle document type.
 _DOCTYPE = re.compile(r"<!DOCTYPE[^\[>]{0,1000}>")

@@ -46,8 +46,9 @@ def write(table: pa.Table, path: str) -> None:
     try:
         handle, draft = tempfile.mkstemp(dir=file.parent or ".", prefix=f".{file.name}.")
     except OSError as error:
-        raise InputError(sentence("output", repr(path), f"cannot be written ({error.strerror})", "choose another")) \
-            from None  # fmt: skip
+        raise InputError(
+            sentence("output", repr(path), f"cannot be written ({error.strerror})", "choose another")
+        ) from None
     os.close(handle)
     try:
         writers[kind](draft)

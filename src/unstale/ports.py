@@ -263,7 +263,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class FleetColumns:
     """All sources in columns, as they stand; row i of every column is source id `source[i]`, ids rising.
 
     `beliefs` has one row of floats per source, zeros where none was recorded; `host` indexes `hosts`.
@@ -309,7 +309,7 @@ class Store(Protocol):
     def remove(self, sources: Sequence[int]) -> int:
         """Forget sources with all they taught; how many were there."""
 
-    def fleet(self, width: int) -> Standing:
+    def fleet(self, width: int) -> FleetColumns:
         """Everything a start needs. A belief that has not `width` floats counts as none: replaying rebuilds it."""
 
     def claim(self, now: float, limit: int, *, lease: float, owner: str) -> list[Claim]:
@@ -370,7 +370,7 @@ class Replica(Protocol):
         the calls that added, replaced or removed sources: who holds the fleet in memory reads it anew then.
         """
 
-    def standing(self, sources: Sequence[int], width: int) -> Standing:
+    def columns_of(self, sources: Sequence[int], width: int) -> FleetColumns:
         """These sources in columns, those that exist, ids rising; `Store.fleet` of a few."""
 
 

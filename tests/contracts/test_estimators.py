@@ -51,9 +51,7 @@ def test_sources_do_not_know_each_other(estimator: Estimator) -> None:
     for i in (0, 11, 23, 30):
         for column, n in ((together, 12), (apart, counts[i])):
             here = slice(seen.starts[i], seen.starts[i] + n)
-            one = Observations.of(
-                seen.intervals[here], seen.changed[here], since=seen.since[here], sync_rate=1 / 1.5
-            )  # fmt: skip
+            one = Observations.of(seen.intervals[here], seen.changed[here], since=seen.since[here], sync_rate=1 / 1.5)
             assert column[i] == pytest.approx(estimator.estimate(one)[0], rel=1e-12)
 
 
@@ -63,9 +61,11 @@ def test_the_unit_of_time_does_not_matter(estimator: Estimator) -> None:
     assert seen.since is not None
     for unit in (1e-9, 86400.0):
         other = Observations.of(
-            (seen.intervals * unit).reshape(40, 12), seen.changed.reshape(40, 12),
-            since=(seen.since * unit).reshape(40, 12), sync_rate=seen.sync_rate / unit,
-        )  # fmt: skip
+            (seen.intervals * unit).reshape(40, 12),
+            seen.changed.reshape(40, 12),
+            since=(seen.since * unit).reshape(40, 12),
+            sync_rate=seen.sync_rate / unit,
+        )
         assert np.allclose(estimator.estimate(other) * unit, estimator.estimate(seen), rtol=1e-12)
         assert estimator.mean(0.8 / unit, 1.5 * unit, 12) * unit == pytest.approx(estimator.mean(0.8, 1.5, 12))
 

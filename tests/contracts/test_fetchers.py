@@ -68,10 +68,12 @@ async def http(**headers: str) -> AsyncIterator[World]:
 
         fetcher = HttpFetcher(Gate(["127.0.0.1/32"]), now=lambda: NOW)
         yield World(
-            fetcher, f"{server.origin}/", put,
+            fetcher,
+            f"{server.origin}/",
+            put,
             fail=lambda: server.speeches.__setitem__("/", answer(status="500 Oops")),
             stall=lambda: server.speeches.__setitem__("/", stalled),
-        )  # fmt: skip
+        )
         await fetcher.close()
 
 
@@ -79,10 +81,12 @@ async def http(**headers: str) -> AsyncIterator[World]:
 async def memory() -> AsyncIterator[World]:
     fetcher = MemoryFetcher(now=lambda: NOW)
     yield World(
-        fetcher, "memory:a", lambda body: fetcher.put("memory:a", body),
+        fetcher,
+        "memory:a",
+        lambda body: fetcher.put("memory:a", body),
         fail=lambda: fetcher.fail("memory:a", "it is broken"),
         stall=lambda: fetcher.put("memory:a", b"", seconds=60.0),
-    )  # fmt: skip
+    )
     await fetcher.close()
 
 
@@ -116,10 +120,12 @@ async def sql() -> AsyncIterator[World]:
         put(b"")
         fetcher = SqlFetcher(target, roots=[Path(folder)], now=lambda: NOW)
         yield World(
-            Rows(fetcher, target), f"sqlite:///{file}#things", put,
+            Rows(fetcher, target),
+            f"sqlite:///{file}#things",
+            put,
             fail=lambda: db.execute("DROP TABLE things"),
             stall=lambda: db.execute("BEGIN EXCLUSIVE"),
-        )  # fmt: skip
+        )
         await fetcher.close()
         db.close()
 
@@ -143,10 +149,12 @@ async def files() -> AsyncIterator[World]:
 
         fetcher = FileFetcher(Gate(["127.0.0.1/32"]), schemes=["ftp"], now=lambda: NOW)
         yield World(
-            fetcher, f"{server.origin}/a", put,
+            fetcher,
+            f"{server.origin}/a",
+            put,
             fail=lambda: file.unlink(missing_ok=True),
             stall=lambda: setattr(server, "silent", True),
-        )  # fmt: skip
+        )
         await fetcher.close()
 
 

@@ -207,8 +207,15 @@ def test_an_outcome_is_applied_once_and_only_while_its_claim_is_held(store: Any)
     assert store.record([entry(late, 72.0, Answer.CHANGED, body=Body(b"late"))]) == [False]
     assert store.copy(late.source) is None
     assert store.record([entry(again, 73.0)]) == [True]
-    assert store.counters() == {"added": 2, "edited": 1, "claimed": 4, "recorded": 3, "dropped": 2, "expired": 1,
-                                "unchanged": 3}  # fmt: skip
+    assert store.counters() == {
+        "added": 2,
+        "edited": 1,
+        "claimed": 4,
+        "recorded": 3,
+        "dropped": 2,
+        "expired": 1,
+        "unchanged": 3,
+    }
 
 
 def test_a_body_that_is_no_change_renews_its_validators_and_nothing_else(store: Any) -> None:
@@ -311,8 +318,12 @@ def test_a_plan_does_not_undo_what_a_hint_has_moved(store: Any) -> None:
     assert store.fleet(1).due.tolist() == [20.0, 5.0, 40.0, 50.0]
     store.set_due(ids[2:], [1.0, 1.0], was=[math.inf, 49.0])
     store.give_back("a", [held])
-    assert [(c.source, c.due) for c in claim(store, 99.0)] == [(ids[1], 5.0), (ids[0], 20.0), (ids[2], 40.0),
-                                                               (ids[3], 50.0)]  # fmt: skip
+    assert [(c.source, c.due) for c in claim(store, 99.0)] == [
+        (ids[1], 5.0),
+        (ids[0], 20.0),
+        (ids[2], 40.0),
+        (ids[3], 50.0),
+    ]
     with pytest.raises(InputError, match=r"was\[0\] nan"):
         store.set_due(ids[:1], [1.0], was=[math.nan])
     with pytest.raises(InputError, match="was of 2 must be one for each of 1"):
@@ -325,13 +336,13 @@ def test_a_few_sources_stand_as_they_do_in_the_fleet(store: Any) -> None:
     )
     (held,) = claim(store, 3.0, limit=1)
     store.record([entry(held, 4.0, belief=np.ones(2).tobytes())], settings={"learner": b"shared"}, price=Price(4, 5, 6))
-    whole, few = store.fleet(2), store.standing([ids[2], 99, ids[0], ids[2]], 2)
+    whole, few = store.fleet(2), store.columns_of([ids[2], 99, ids[0], ids[2]], 2)
     assert few.source.tolist() == [ids[0], ids[2]]
     assert [few.hosts[h] for h in few.host] == ["x", "z"]
     assert (few.settings, few.price) == (whole.settings, whole.price) == ({"learner": b"shared"}, Price(4, 5, 6))
     for name in ("weight", "cost", "shortest", "longest", "paused", "due", "last", "found", "failures", "beliefs"):
         assert getattr(few, name).tolist() == getattr(whole, name)[[0, 2]].tolist(), name
-    assert store.standing([], 2).beliefs.shape == (0, 2)
+    assert store.columns_of([], 2).beliefs.shape == (0, 2)
 
 
 def test_calls_that_edit_the_fleet_are_counted(store: Any) -> None:
@@ -369,8 +380,13 @@ def test_observations_name_the_learner_s_state_they_were_made_under(store: Any) 
     poll(6.0)
     # The state beside an outcome came after it; the same state again is no new epoch, an old one back is.
     assert [(o.polled_at, o.epoch) for o in store.observations(source)] == [
-        (6.0, 4), (5.0, 3), (4.0, 1), (3.0, 1), (2.0, 0), (1.0, 0),
-    ]  # fmt: skip
+        (6.0, 4),
+        (5.0, 3),
+        (4.0, 1),
+        (3.0, 1),
+        (2.0, 0),
+        (1.0, 0),
+    ]
 
 
 def test_new_versions_are_told_in_order_until_they_have_been(store: Any) -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from support.shown import TOKEN, lived, shown
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.cli.compose import Whole, alone
+from unstale.cli.compose import Application, alone
 from unstale.cli.settings import Http, Settings
 from unstale.core.learning.outlook import WIDTH
 from unstale.keeper.outcomes import Answer
@@ -33,18 +33,32 @@ if not Path(CHROMIUM).exists():
 sync_api = pytest.importorskip("playwright.sync_api", reason="install playwright")
 sync_playwright = pytest.importorskip("axe_playwright_python.sync_playwright", reason="install axe-playwright-python")
 
-VIEWS = {"": "Overview", "budget": "Budget", "sources": "Sources", "hosts": "Hosts", "replication": "Replication",
-         "events": "Events", "sources/1": "Source 1"}  # fmt: skip
+VIEWS = {
+    "": "Overview",
+    "budget": "Budget",
+    "sources": "Sources",
+    "hosts": "Hosts",
+    "replication": "Replication",
+    "events": "Events",
+    "sources/1": "Source 1",
+}
 PASSWORD = "only for looking"
 #: what a hostile source would like to have run
 HOSTILE = [
-    "<script>window.pwned=1;alert(1)</script>", '"><img src=x onerror="window.pwned=1;alert(1)">',
-    "'><svg/onload=window.pwned=1>", "javascript:window.pwned=1//", "</title><script>window.pwned=1</script>",
-    "<iframe srcdoc='<script>parent.pwned=1</script>'>", "{{constructor.constructor('window.pwned=1')()}}",
-    "<a href=javascript:window.pwned=1 autofocus onfocus=window.pwned=1>x</a>", "\u202e<b onmouseover=window.pwned=1>",
-    "<math><mtext></form><form><mglyph><style></math><img src onerror=window.pwned=1>", "`-window.pwned=1-`",
-    "<link rel=stylesheet href=//evil.example/x.css>", "data:text/html,<script>window.pwned=1</script>",
-]  # fmt: skip
+    "<script>window.pwned=1;alert(1)</script>",
+    '"><img src=x onerror="window.pwned=1;alert(1)">',
+    "'><svg/onload=window.pwned=1>",
+    "javascript:window.pwned=1//",
+    "</title><script>window.pwned=1</script>",
+    "<iframe srcdoc='<script>parent.pwned=1</script>'>",
+    "{{constructor.constructor('window.pwned=1')()}}",
+    "<a href=javascript:window.pwned=1 autofocus onfocus=window.pwned=1>x</a>",
+    "\u202e<b onmouseover=window.pwned=1>",
+    "<math><mtext></form><form><mglyph><style></math><img src onerror=window.pwned=1>",
+    "`-window.pwned=1-`",
+    "<link rel=stylesheet href=//evil.example/x.css>",
+    "data:text/html,<script>window.pwned=1</script>",
+]
 
 
 class Tab:
@@ -107,10 +121,15 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     origin = Origin(Site.of(24, 1 / 600, seed=2))
     with origin.in_thread():
         path = tmp_path_factory.mktemp("dashboard") / "s.db"
-        settings = replace(Settings(), store=str(path), budget=2.0,
-                           http=replace(Http(), allow_networks=("127.0.0.0/8",)))  # fmt: skip
-        lived(path, [Listing(origin.address + place, host="127.0.0.1") for place in origin.site.paths],
-              budget=0.02, hours=6.0)  # fmt: skip
+        settings = replace(
+            Settings(), store=str(path), budget=2.0, http=replace(Http(), allow_networks=("127.0.0.0/8",))
+        )
+        lived(
+            path,
+            [Listing(origin.address + place, host="127.0.0.1") for place in origin.site.paths],
+            budget=0.02,
+            hours=6.0,
+        )
         stop: list[Any] = []
         with alone(settings):
             thread = threading.Thread(target=lambda: asyncio.run(_engine(settings, stop)), daemon=True)
@@ -123,7 +142,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
 async def _engine(settings: Settings, stop: list[Any]) -> None:
     end, loop = asyncio.Event(), asyncio.get_running_loop()
     stop.append(lambda: loop.call_soon_threadsafe(end.set))
-    await Whole(settings).run(end)
+    await Application(settings).run(end)
 
 
 @pytest.fixture(scope="module")
@@ -317,14 +336,28 @@ def test_nothing_of_a_hostile_source_runs(browser: Any, tmp_path: Path) -> None:
     evil = dict(zip(ids, HOSTILE * 2, strict=True))
     for version, answer in enumerate((Answer.CHANGED, Answer.CHANGED, Answer.FAILED)):
         claims = store.claim(now + version, 100, lease=60.0, owner="t")
-        store.record([
-            Entry(claim, answer, now + version, now + version, reason=evil[claim.source] if answer is Answer.FAILED
-                  else "", body=None if answer is Answer.FAILED else Body(
-                f"<title>{evil[claim.source]}</title>\n{evil[claim.source]}\n{version}".encode(),
-                ("text/html", f"text/html; {evil[claim.source].encode('ascii', 'replace').decode()}")[version],
-                etag=evil[claim.source], address=evil[claim.source], via=f'"{evil[claim.source]}"'))
-            for claim in claims
-        ], price=Price(now + version, 1.0, 1.0, 0.5, 0.4))  # fmt: skip
+        store.record(
+            [
+                Entry(
+                    claim,
+                    answer,
+                    now + version,
+                    now + version,
+                    reason=evil[claim.source] if answer is Answer.FAILED else "",
+                    body=None
+                    if answer is Answer.FAILED
+                    else Body(
+                        f"<title>{evil[claim.source]}</title>\n{evil[claim.source]}\n{version}".encode(),
+                        ("text/html", f"text/html; {evil[claim.source].encode('ascii', 'replace').decode()}")[version],
+                        etag=evil[claim.source],
+                        address=evil[claim.source],
+                        via=f'"{evil[claim.source]}"',
+                    ),
+                )
+                for claim in claims
+            ],
+            price=Price(now + version, 1.0, 1.0, 0.5, 0.4),
+        )
     store.close()
     replicas = {"name": HOSTILE[0], "upstream": HOSTILE[1]}
     with shown(settings, replicas=replicas) as address:
@@ -414,11 +447,16 @@ def test_a_million_sources_are_shown_in_no_time(
         page.get_by_text("of 1,000,000").wait_for(timeout=120_000)
         took: dict[str, float] = {}
         for name, act in {
-            "sort by age": "heads('Age').click()", "sort by weight": "heads('Weight').click()",
-            "next": "button('Next').click()", "sort by change rate": "heads('Changes').click()",
-            "search, rare": "type('item-77777')", "search, none": "type('zzz')", "search, many": "type('section/7/')",
-            "search, all": "type('example')", "failing": "choose('failing')",
-        }.items():  # fmt: skip
+            "sort by age": "heads('Age').click()",
+            "sort by weight": "heads('Weight').click()",
+            "next": "button('Next').click()",
+            "sort by change rate": "heads('Changes').click()",
+            "search, rare": "type('item-77777')",
+            "search, none": "type('zzz')",
+            "search, many": "type('section/7/')",
+            "search, all": "type('example')",
+            "failing": "choose('failing')",
+        }.items():
             took[name] = float(page.evaluate(_TIMED.replace("ACT", act)))
             page.wait_for_timeout(100)
         # What the machine needs for nothing, at the same time: the bars are 1 s and 200 ms on one that is not busy.
@@ -460,14 +498,32 @@ def _million(path: str) -> None:
     count, now, rng = 1_000_000, time.time(), np.random.default_rng(1)
     store = SqliteStore(path)
     for begin in range(0, count, 50_000):
-        store.add([Listing(f"https://host{i % 997}.example/section/{i % 31}/item-{i}.html", weight=1.0 + i % 7,
-                           host=f"host{i % 997}.example") for i in range(begin, begin + 50_000)], now)  # fmt: skip
+        store.add(
+            [
+                Listing(
+                    f"https://host{i % 997}.example/section/{i % 31}/item-{i}.html",
+                    weight=1.0 + i % 7,
+                    host=f"host{i % 997}.example",
+                )
+                for i in range(begin, begin + 50_000)
+            ],
+            now,
+        )
     store.record([], price=Price(now, 1.0, 1.0, 0.5, 0.4))
     store.close()
     third = WIDTH // 3
     shape, exposure, ago = rng.gamma(2.0, 2.0, count), 10 ** rng.uniform(2, 6, count), 10 ** rng.uniform(1, 5, count)
-    rows = ((struct.pack(f"={WIDTH}d", *([shape[i]] * third + [exposure[i]] * third + [0.0] * third)), now - ago[i],
-             now - 3 * ago[i], now + ago[i], int(i % 50 == 0), i + 1) for i in range(count))  # fmt: skip
+    rows = (
+        (
+            struct.pack(f"={WIDTH}d", *([shape[i]] * third + [exposure[i]] * third + [0.0] * third)),
+            now - ago[i],
+            now - 3 * ago[i],
+            now + ago[i],
+            int(i % 50 == 0),
+            i + 1,
+        )
+        for i in range(count)
+    )
     db = apsw.Connection(path)
     with db:
         db.executemany(

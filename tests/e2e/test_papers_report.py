@@ -16,8 +16,14 @@ import pytest
 def run(*words: str, code: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, after `code`."""
     program = f"import sys\n{code}\nsys.argv = {['unstale', *words]!r}\nfrom unstale.cli.main import main\nmain()"
-    return subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True,
-                          check=False, cwd=cwd, env={**os.environ, "COLUMNS": "100"})  # fmt: skip
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "100"},
+    )
 
 
 #: a value.json with one number moved by a millionth, read instead of the real one

@@ -283,8 +283,14 @@ def carousel_worth(f: Array, rate: Array, weight: Array, budget: float) -> float
 
 
 @pytest.mark.slow
-@golden("A.Fig1.zipf.R1", "A.Fig1.zipf.R5", "A.Fig1.zipf.R10",
-        "A.Fig1.uniform.R1", "A.Fig1.uniform.R5", "A.Fig1.uniform.R10")  # fmt: skip
+@golden(
+    "A.Fig1.zipf.R1",
+    "A.Fig1.zipf.R5",
+    "A.Fig1.zipf.R10",
+    "A.Fig1.uniform.R1",
+    "A.Fig1.uniform.R5",
+    "A.Fig1.uniform.R10",
+)
 def test_figure_1(entry: Entry) -> None:
     _, _, law, budget = entry.id.split(".")
     got = figure_1(law, int(budget[1:]))

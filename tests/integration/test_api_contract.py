@@ -56,8 +56,13 @@ def play(operation: Any, origin: str, mode: Any, checks: list[Any]) -> int:
 
     sent = 0
 
-    @hypothesis.settings(max_examples=CASES, deadline=None, derandomize=True, database=None,
-                         suppress_health_check=list(hypothesis.HealthCheck))  # fmt: skip
+    @hypothesis.settings(
+        max_examples=CASES,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
     @hypothesis.given(case=operation.as_strategy(generation_mode=mode))
     def once(case: Any) -> None:
         nonlocal sent
@@ -79,8 +84,13 @@ def test_nothing_fails_and_everything_is_as_the_document_says(origin: str) -> No
     from schemathesis.checks import not_a_server_error
     from schemathesis.specs.openapi import checks
 
-    as_told = [not_a_server_error, checks.status_code_conformance, checks.content_type_conformance,
-               checks.response_headers_conformance, checks.response_schema_conformance]  # fmt: skip
+    as_told = [
+        not_a_server_error,
+        checks.status_code_conformance,
+        checks.content_type_conformance,
+        checks.response_headers_conformance,
+        checks.response_schema_conformance,
+    ]
     refused = [not_a_server_error, checks.negative_data_rejection]
     schema = schemathesis.openapi.from_url(f"{origin}/api/v1/openapi.json")
     # Who may do what is tested elsewhere: here everything is sent with the token.

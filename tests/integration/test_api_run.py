@@ -18,7 +18,7 @@ import requests
 
 from support.loopback import Loopback, answer
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.cli.compose import Whole
+from unstale.cli.compose import Application
 from unstale.cli.proxy import KIND, within
 from unstale.cli.settings import Http, Settings
 from unstale.ports import Listing
@@ -45,8 +45,11 @@ class Running:
         with self.out.open("w") as file:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", COMMAND, "run", "--store", str(folder / "s.db"), *options],
-                stdout=file, stderr=subprocess.STDOUT, cwd=folder, env=environment,
-            )  # fmt: skip
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                env=environment,
+            )
 
     def said(self, words: str) -> str:
         """The line with these words, once it is there."""
@@ -102,9 +105,11 @@ def test_what_clients_ask_for_joins_the_fleet_and_is_renewed_before_they_ask_aga
         async with Loopback(
             {"/x": answer(b"old", etag='"1"'), "/private": answer(b"me", cache_control="private")}
         ) as far:
-            whole = Whole(settings)
-            engine = asyncio.create_task(whole.run(stop))
-            proxy = asyncio.create_task(within(whole, [far.origin], "127.0.0.1:0", stop, said.append, telling=0.2))
+            application = Application(settings)
+            engine = asyncio.create_task(application.run(stop))
+            proxy = asyncio.create_task(
+                within(application, [far.origin], "127.0.0.1:0", stop, said.append, telling=0.2)
+            )
             while not said:
                 await asyncio.sleep(0.02)
             port = int(said[0].rpartition(":")[2].strip("/"))

@@ -40,8 +40,10 @@ def test_three_in_a_row_follow_all_sources_and_keep_the_time_of_the_first_look(t
                 )
                 await three.until(lambda: _copies(three) == 3)
                 assert sorted(three.held()) == sorted(listing.address for listing in listings[:3])
-                looks = {address: [poll.polled_at for poll in one.shelf.observations(source)]
-                         for address, (source, _, _) in one.held().items()}  # fmt: skip
+                looks = {
+                    address: [poll.polled_at for poll in one.shelf.observations(source)]
+                    for address, (source, _, _) in one.held().items()
+                }
                 web = HttpFetcher(Gate(["127.0.0.0/8"]))
                 for address, (source, as_of, _) in three.held().items():
                     # To the millisecond, one of the moments at which the first replica looked at the source itself.
@@ -72,8 +74,12 @@ def test_an_upstream_that_goes_back_in_time_is_refused_and_the_copy_stays(tmp_pa
             now = time.time()
 
             def says(as_of: float, body: bytes) -> bytes:
-                return answer(body, replica_status=f"as-of=@{int(as_of)}, version=1, hops=1", cache_status="up; hit",
-                              etag=f'"{body.decode()}"')  # fmt: skip
+                return answer(
+                    body,
+                    replica_status=f"as-of=@{int(as_of)}, version=1, hops=1",
+                    cache_status="up; hit",
+                    etag=f'"{body.decode()}"',
+                )
 
             server.speeches[path] = says(now - 10, b"new")
             listing = Listing(source, "replica", options={"upstream": server.origin}, shortest=0.5, longest=1.0)

@@ -14,10 +14,10 @@ from support.engine_victim import warm_up
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.core.learning.state import WIDTH
 from unstale.engine.clock import SystemClock
-from unstale.engine.desk import Desk
-from unstale.engine.fleet import Terms
+from unstale.engine.config import EngineConfig
+from unstale.engine.host_limits import HOME, HostLimits
 from unstale.engine.loop import Engine
-from unstale.engine.manners import HOME, Manners
+from unstale.engine.store_executor import StoreExecutor
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Claim, Fetched, Listing
 
@@ -47,17 +47,23 @@ class Machine:
             self.polls.append((here, claim.source))
             return Fetched(Answer.CHANGED, clock.now(), body=b"%d" % (here + 0.37 * claim.source))
 
-        terms = Terms(RATE, burst=BURST)
-        desk = Desk(lambda: SqliteStore(self.path))
-        engine = Engine(desk, terms, clock, look, manners=Manners(lambda host: HOME),
-                        tell=lambda name, facts: self.told.update([name]))  # fmt: skip
+        config = EngineConfig(RATE, burst=BURST)
+        executor = StoreExecutor(lambda: SqliteStore(self.path))
+        engine = Engine(
+            executor,
+            config,
+            clock,
+            look,
+            host_limits=HostLimits(lambda host: HOME),
+            tell=lambda name, facts: self.told.update([name]),
+        )
         running = asyncio.create_task(engine.run(stop))
         for jump in [*jumps, 0.0]:
             await asyncio.sleep(each)
             self.shift += jump
         stop.set()
         await running
-        desk.close()
+        executor.close()
         return engine
 
 
@@ -80,7 +86,7 @@ def nothing_broke(machine: Machine, engine: Engine, settled_at: float) -> None:
         mine = np.array([t for t, who in machine.polls if who == source and t > settled_at] + [end])
         assert np.diff(mine, prepend=settled_at).max() < 2.0 * LONGEST + LATE, source
     assert machine.told["fault"] == machine.told["store_failed"] == 0
-    assert engine.tally.failed == 0
+    assert engine.counters.failed == 0
     store = SqliteStore(machine.path)
     fleet = store.fleet(WIDTH)
     assert np.all(np.isfinite(fleet.beliefs))
@@ -88,7 +94,7 @@ def nothing_broke(machine: Machine, engine: Engine, settled_at: float) -> None:
     assert np.all(fleet.beliefs[:, WIDTH // 3 : 2 * WIDTH // 3] >= 0.0)
     tally = store.counters()
     assert tally["claimed"] == sum(tally.get(name, 0) for name in ("recorded", "given_back", "expired", "ended"))
-    assert tally["recorded"] == engine.tally.polls
+    assert tally["recorded"] == engine.counters.polls
     store.close()
 
 
@@ -108,7 +114,7 @@ def test_a_jump_between_two_runs(machine: Machine, jump: float) -> None:
     before = SqliteStore(machine.path).counters()["recorded"]
     begun = time.monotonic()
     engine = asyncio.run(machine.run([], 4.0))
-    engine.tally.polls += before
+    engine.counters.polls += before
     nothing_broke(machine, engine, begun + 1.0)
     store = SqliteStore(machine.path)
     assert np.all(np.abs(store.fleet(WIDTH).last - machine.wall()) < 10.0)

@@ -23,15 +23,15 @@ from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.doctor import replay_all
 from unstale.core.learning.state import WIDTH
 from unstale.engine.clock import SystemClock
-from unstale.engine.desk import Desk
-from unstale.engine.fleet import Terms
+from unstale.engine.config import EngineConfig
+from unstale.engine.host_limits import HOME, HostLimits
 from unstale.engine.loop import Engine
-from unstale.engine.manners import HOME, Manners
+from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError
 from unstale.keeper.outcomes import Answer
 from unstale.origin.server import Origin
 from unstale.origin.site import Site
-from unstale.ports import Claim, Entry, Fetched, Listing, Standing
+from unstale.ports import Claim, Entry, Fetched, FleetColumns, Listing
 
 #: an interval that no test lives to see
 NEVER = 1e6
@@ -227,7 +227,7 @@ def test_edits_and_hints_of_another_process_are_noticed_within_a_second(
 class Slow(SqliteStore):
     """Takes its time to hand over the fleet that it has read, as one of millions would."""
 
-    def fleet(self, width: int) -> Standing:
+    def fleet(self, width: int) -> FleetColumns:
         standing = super().fleet(width)
         time.sleep(0.03)
         return standing
@@ -241,13 +241,13 @@ def test_edits_make_no_outcome_forgotten(tmp_path: Path) -> None:
     store.add(listings, time.time())
 
     async def run() -> Engine:
-        clock, stop, desk = SystemClock(), asyncio.Event(), Desk(lambda: Slow(path))
+        clock, stop, executor = SystemClock(), asyncio.Event(), StoreExecutor(lambda: Slow(path))
 
         async def look(claim: Claim) -> Fetched:
             await asyncio.sleep(0.03)
             return Fetched(Answer.CHANGED, clock.now(), body=b"%d" % (3.0 * time.monotonic() + claim.source))
 
-        engine = Engine(desk, Terms(200.0), clock, look, manners=Manners(lambda host: HOME))
+        engine = Engine(executor, EngineConfig(200.0), clock, look, host_limits=HostLimits(lambda host: HOME))
         running = asyncio.create_task(engine.run(stop))
         for listing in listings[:10]:
             # Seldom enough that what one reading forgot would be recorded before the next one mends it.
@@ -256,12 +256,12 @@ def test_edits_make_no_outcome_forgotten(tmp_path: Path) -> None:
         await asyncio.sleep(0.25)
         stop.set()
         await running
-        desk.close()
+        executor.close()
         return engine
 
     engine = asyncio.run(run())
     # The fleet was read anew while outcomes came in, and beliefs hold every one of them.
-    assert engine.tally.polls == store.counters()["recorded"] > 100
+    assert engine.counters.polls == store.counters()["recorded"] > 100
     accounts(store)
     store.close()
 
@@ -287,10 +287,13 @@ def test_a_failure_that_could_not_be_recorded_at_once_counts_once(monkeypatch: p
 
     def polls(store: MemoryStore) -> list[list[float]]:
         engine, _ = run_virtually(
-            World(np.ones(3) / hour, START + 60 * hour), 3 / hour, 60 * hour, store=store,
+            World(np.ones(3) / hour, START + 60 * hour),
+            3 / hour,
+            60 * hour,
+            store=store,
             answer=lambda claim, now: Fetched(Answer.FAILED, now, reason="it is broken"),
-        )  # fmt: skip
-        assert engine.keeper.failures.tolist() == store.fleet(WIDTH).failures.tolist()
+        )
+        assert engine.scheduler.failures.tolist() == store.fleet(WIDTH).failures.tolist()
         return [[one.polled_at for one in store.observations(source)] for source in (1, 2, 3)]
 
     stuck = Stuck()

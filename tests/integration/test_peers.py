@@ -23,9 +23,8 @@ def test_what_one_peer_finds_reaches_one_that_cannot_poll(tmp_path: Path) -> Non
             # A budget of a poll in a quarter of an hour: all news comes from the peer.
             async with (
                 running(tmp_path, "rich", listings, budget=40.0) as rich,
-                running(tmp_path, "poor", listings, budget=0.001, peers=(rich.address,), rate=5.0,
-                        share=2**20) as poor,
-            ):  # fmt: skip
+                running(tmp_path, "poor", listings, budget=0.001, peers=(rich.address,), rate=5.0, share=2**20) as poor,
+            ):
                 begun = time.time()
                 await poor.until(lambda: sum(bool(h[2]) and h[1] > begun + 5 for h in poor.held().values()) == 10, 60)
                 view = poor.whole.engine.peers()[0]

@@ -30,9 +30,23 @@ def test_two_workers_poll_an_origin_within_one_budget(tmp_path: Path) -> None:
     )
     with postgres() as server:
         origin = subprocess.Popen(
-            [sys.executable, "-c", RUN.format("origin"), "--sources", str(SOURCES), "--changes", "30/min", "--port",
-             "0", "--log", str(log), "--json"], stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-c",
+                RUN.format("origin"),
+                "--sources",
+                str(SOURCES),
+                "--changes",
+                "30/min",
+                "--port",
+                "0",
+                "--log",
+                str(log),
+                "--json",
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         try:
             assert origin.stdout is not None
             address = json.loads(origin.stdout.readline())["address"]
@@ -40,12 +54,25 @@ def test_two_workers_poll_an_origin_within_one_budget(tmp_path: Path) -> None:
             ids = store.add([Listing(f"{address}/s/{n}") for n in range(SOURCES)], time.time())
             workers = [
                 subprocess.Popen(
-                    [sys.executable, "-c", RUN.format("worker"), "--store", server.address(), "--budget",
-                     f"{BUDGET:g}/s", "--for", f"{SECONDS:g}s", "--config", str(settings)],
-                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                    [
+                        sys.executable,
+                        "-c",
+                        RUN.format("worker"),
+                        "--store",
+                        server.address(),
+                        "--budget",
+                        f"{BUDGET:g}/s",
+                        "--for",
+                        f"{SECONDS:g}s",
+                        "--config",
+                        str(settings),
+                    ],
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
                 )
                 for _ in range(2)
-            ]  # fmt: skip
+            ]
             said = [one.communicate(timeout=60)[0] for one in workers]
         finally:
             origin.terminate()

@@ -33,8 +33,16 @@ def file(tmp_path: Path) -> Path:
     """A store with a past: copies in versions, failures, pauses, removals, a claim, events, epochs and prices."""
     path, rng = tmp_path / "store.db", np.random.default_rng(3)
     store = SqliteStore(path, versions=2, horizon=400.0)
-    listings = [Listing(f"http://h{n % 7}.example/{n}", weight=1.0 + n, host=f"h{n % 3}" if n % 2 else "",
-                        options={"n": n} if n % 5 == 0 else {}, longest=900.0) for n in range(60)]  # fmt: skip
+    listings = [
+        Listing(
+            f"http://h{n % 7}.example/{n}",
+            weight=1.0 + n,
+            host=f"h{n % 3}" if n % 2 else "",
+            options={"n": n} if n % 5 == 0 else {},
+            longest=900.0,
+        )
+        for n in range(60)
+    ]
     ids = store.add(listings, 0.0)
     store.subscribe(["log", "Ähm"])
     for step in range(1, 30):
@@ -43,9 +51,18 @@ def file(tmp_path: Path) -> Path:
         for claim in store.claim(now, 25, lease=60.0, owner="a"):
             answer = [Answer.UNCHANGED, Answer.CHANGED, Answer.FAILED][int(rng.integers(3))]
             body = Body(rng.bytes(50) * 10, "text/plain", '"ü"', "Mon", b"print", "there", "peer")
-            entries.append(Entry(claim, answer, now, now + float(rng.uniform(10.0, 100.0)), rng.random(WIDTH).tobytes(),
-                                 received=7, reason="né\0t" if answer is Answer.FAILED else "",
-                                 body=body if answer is Answer.CHANGED else None))  # fmt: skip
+            entries.append(
+                Entry(
+                    claim,
+                    answer,
+                    now,
+                    now + float(rng.uniform(10.0, 100.0)),
+                    rng.random(WIDTH).tobytes(),
+                    received=7,
+                    reason="né\0t" if answer is Answer.FAILED else "",
+                    body=body if answer is Answer.CHANGED else None,
+                )
+            )
         state = {"learner": rng.bytes(8)} if step % 5 == 0 else {"other": b"x"}
         store.record(entries, settings=state, price=Price(now, float(step), 5.0, 0.5, 0.25, 1, 2, 3, 4.0))
     store.told("log", 3)
@@ -123,7 +140,9 @@ def test_what_cannot_be_moved_is_said_in_a_sentence(server: Postgres, tmp_path: 
     address = server.address()
     with pytest.raises(StoreError, match="does not exist"):
         postgres_move.moved(tmp_path / "none.db", address)
-    for given, words in ((("--from", "x.db", "--to", address), "write sqlite:FILE"),
-                         (("--from", "sqlite:x.db", "--to", "mysql://h/d"), "is no PostgreSQL database")):  # fmt: skip
+    for given, words in (
+        (("--from", "x.db", "--to", address), "write sqlite:FILE"),
+        (("--from", "sqlite:x.db", "--to", "mysql://h/d"), "is no PostgreSQL database"),
+    ):
         answer = CliRunner().invoke(move, given)
         assert words in str(answer.exception)

@@ -297,8 +297,17 @@ def test_old_observations_go_by_partitions_and_leave_a_checkpoint(opened: Any, m
         claims = store.claim(float(now), 9, lease=60.0, owner="a")
         if claims:
             belief += 1.0
-            store.record([done(claim, float(now), due=now + (5.0 if claim.source == ids[0] else math.inf),
-                               belief=belief.tobytes()) for claim in claims])  # fmt: skip
+            store.record(
+                [
+                    done(
+                        claim,
+                        float(now),
+                        due=now + (5.0 if claim.source == ids[0] else math.inf),
+                        belief=belief.tobytes(),
+                    )
+                    for claim in claims
+                ]
+            )
         if now % 50 == 0:
             # Checkpoint and the observations after it are all there is to know.
             for source in ids:

@@ -72,8 +72,15 @@ class Crew:
 def crew_of(server: Postgres, folder: Path, *, budget: float = BUDGET, took: float = 0.02) -> Iterator[Crew]:
     log = folder / "polls.log"
     log.touch()
-    program = [sys.executable, str(Path(worker_victim.__file__)), server.address(), str(log), str(LEASE), str(budget),
-               str(took)]  # fmt: skip
+    program = [
+        sys.executable,
+        str(Path(worker_victim.__file__)),
+        server.address(),
+        str(log),
+        str(LEASE),
+        str(budget),
+        str(took),
+    ]
     with (
         (folder / "stderr").open("w") as errors,
         subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True) as parent,
@@ -210,7 +217,7 @@ def test_another_worker_plans_within_seconds_and_all_share_the_budget(server: Po
     fleet(store)
 
     def planner() -> str:
-        text = store.standing([], 1).settings.get("engine", b'""')
+        text = store.columns_of([], 1).settings.get("engine", b'""')
         return text.decode()
 
     def shares() -> list[float]:

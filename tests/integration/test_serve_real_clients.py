@@ -134,8 +134,18 @@ http {{ access_log off; {temporary}
 @contextmanager
 def varnish(folder: Path, origin: str) -> Iterator[str]:
     port = free_port()
-    command = [tool("varnishd"), "-F", "-n", str(folder), "-a", f"127.0.0.1:{port}", "-b",
-               origin.removeprefix("http://"), "-s", "malloc,16m"]  # fmt: skip
+    command = [
+        tool("varnishd"),
+        "-F",
+        "-n",
+        str(folder),
+        "-a",
+        f"127.0.0.1:{port}",
+        "-b",
+        origin.removeprefix("http://"),
+        "-s",
+        "malloc,16m",
+    ]
     with running(command, port) as base:
         yield base
 

@@ -12,8 +12,11 @@ from support.documents import ROOT
 def test_true_freshness_is_what_the_plan_promises_and_better_than_even_polls() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "bench" / "soak.py"), "--minutes", "1", "--no-write"],
-        capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
     told = json.loads(done.stdout.splitlines()[-1])
     # In a minute each source is polled about once after its first copy: little is learned, and much of it by luck.
     assert told["failures"] == 0

@@ -20,7 +20,7 @@ ALLOWED = {
     "_score": "the standard score of a normal law",
     "fetch": "the network act inside a poll",
     "result": "what a command prints, not what a poll taught",
-}  # fmt: skip
+}
 
 
 def _glossary() -> list[list[str]]:

@@ -44,9 +44,11 @@ ORDERS: dict[str, tuple[Callable[[], Policy], Process]] = {
     "jittered": (lambda: OpenLoop(1 / INTERVAL, spread=0.4), jittered(INTERVAL, 0.4)),
     "carousel": (lambda: CarouselPolicy(np.full(N, 1 / INTERVAL)), Constant(INTERVAL)),
     "sweep in fixed order": (
-        lambda: Timetable(*fixed_order(N, cycle=INTERVAL, cycles=int(HORIZON / INTERVAL))), Constant(INTERVAL)),
+        lambda: Timetable(*fixed_order(N, cycle=INTERVAL, cycles=int(HORIZON / INTERVAL))),
+        Constant(INTERVAL),
+    ),
     "sweep in random order": (lambda: sweep(random_order), Triangular(INTERVAL)),
-}  # fmt: skip
+}
 
 
 def agree(measure: Measure | Estimate, expected: float) -> None:
@@ -125,10 +127,12 @@ def run_keeper(
     ran = run(World([Poisson(r) for r in rate], weight=weight), policy, HORIZON / 2, WARMUP, seed=10)
     polled = made.interval < np.inf
     objective = freshness if isinstance(value, PoissonFreshness) else age
-    each = np.array([
-        float(objective(Poisson(r), jittered(t, SPREAD))) if p else 0.0
-        for r, t, p in zip(rate, made.interval, polled, strict=True)
-    ])  # fmt: skip
+    each = np.array(
+        [
+            float(objective(Poisson(r), jittered(t, SPREAD))) if p else 0.0
+            for r, t, p in zip(rate, made.interval, polled, strict=True)
+        ]
+    )
     return ran, float(weight @ each / weight.sum()), made.spent
 
 

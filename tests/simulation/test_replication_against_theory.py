@@ -13,8 +13,16 @@ from unstale.core.replication.cooperation import cooperation_limit, cooperative_
 from unstale.core.replication.spread import drawn_freshness
 from unstale.sim.replication import simulate_cascade, simulate_cooperation
 
-CHANGES: list[Process] = [Poisson(1.0), Pareto(3.0, 2.0), Pareto(1.6, 0.6), Weibull(0.6, 0.7), LogNormal(0.6, 1.0),
-                          Gamma(3.0, 0.3), Uniform(0.2, 1.8), Constant(math.pi / 3)]  # fmt: skip
+CHANGES: list[Process] = [
+    Poisson(1.0),
+    Pareto(3.0, 2.0),
+    Pareto(1.6, 0.6),
+    Weibull(0.6, 0.7),
+    LogNormal(0.6, 1.0),
+    Gamma(3.0, 0.3),
+    Uniform(0.2, 1.8),
+    Constant(math.pi / 3),
+]
 POLLS: list[list[Process]] = [
     [Poisson(2.0)] * 4,
     [Uniform(0.1, 0.9), Pareto(3.0, 1.0), Poisson(3.0)],
@@ -35,8 +43,9 @@ def test_freshness_by_depth(changes: Process, polls: list[Process]) -> None:
 @pytest.mark.parametrize("rates", [(1.0, 1.0, 10.0), (1.0, 0.1, 3.0), (5.0, 1.0, 1.0)], ids=str)
 def test_the_exact_chain(rates: tuple[float, float, float], m: int, k: int) -> None:
     change_rate, source_rate, peer_rate = rates
-    run = simulate_cooperation(Poisson(change_rate), Poisson(source_rate), Poisson(peer_rate), m, k,
-                               horizon=20_000, seed=m * 100 + k)  # fmt: skip
+    run = simulate_cooperation(
+        Poisson(change_rate), Poisson(source_rate), Poisson(peer_rate), m, k, horizon=20_000, seed=m * 100 + k
+    )
     assert abs(run.freshness.z(cooperative_freshness(*rates, m, k))) < 5
 
 

@@ -37,9 +37,18 @@ async def ask(app: Any, path: str, method: str = "GET", body: Sequence[bytes] = 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "http_version": "1.1", "method": method, "path": path, "raw_path": path.encode(),
-             "query_string": query.encode(), "root_path": "", "scheme": "http", "server": ("127.0.0.1", 80),
-             "headers": [(n.replace("_", "-").encode(), v.encode("latin-1")) for n, v in headers.items()]}  # fmt: skip
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "scheme": "http",
+        "server": ("127.0.0.1", 80),
+        "headers": [(n.replace("_", "-").encode(), v.encode("latin-1")) for n, v in headers.items()],
+    }
     await app(scope, receive, send)
     fields: dict[str, str] = {}
     for name, value in sent[0]["headers"]:
@@ -66,8 +75,15 @@ class Kept:
     def clock(self) -> float:
         return self.now
 
-    def poll(self, data: bytes | None = None, media_type: str = "text/plain", *, wait: float = 60.0,
-             last_modified: str | None = None, failed: bool = False) -> None:  # fmt: skip
+    def poll(
+        self,
+        data: bytes | None = None,
+        media_type: str = "text/plain",
+        *,
+        wait: float = 60.0,
+        last_modified: str | None = None,
+        failed: bool = False,
+    ) -> None:
         """Poll all that is due; `data` is a new body, nothing is an unchanged one."""
         claims = self.store.claim(self.now, 100, lease=60.0, owner="test")
         assert claims

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from support.asgi import Got, Kept, asked
-from unstale.cli.books import StoreBooks
+from unstale.cli.books import FleetService
 from unstale.cli.settings import Settings
 from unstale.server.app import App, replica
 from unstale.server.asking import StoreAsker
@@ -21,7 +21,7 @@ class Booked(Kept):
 
     def __init__(self, path: Path, sources: int = 1, **more: Any) -> None:
         super().__init__(path, sources)
-        self.books = StoreBooks(Settings(store=str(path)), writing=True)
+        self.books = FleetService(Settings(store=str(path)), writing=True)
         poller = StoreAsker(self.books, self.shelf, self.clock)
         given: dict[str, Any] = {"clock": self.clock, "token": TOKEN, "books": self.books, "poller": poller} | more
         self.app: App = replica(self.shelf, **given)

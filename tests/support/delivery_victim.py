@@ -16,7 +16,7 @@ from unstale.adapters.log_sink import LogSink
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.adapters.webhook import Webhook
 from unstale.engine.deliveries import Deliveries
-from unstale.engine.desk import Desk
+from unstale.engine.store_executor import StoreExecutor
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Entry
 
@@ -45,20 +45,20 @@ def main(store: str, log: str, hook: str) -> None:
 
 async def live(path: str, log: str, hook: str, *, drain: bool) -> None:
     """Record changes as fast as they are told, until killed; with `drain` only tell what is left."""
-    desk, stop = Desk(lambda: SqliteStore(path)), asyncio.Event()
+    executor, stop = StoreExecutor(lambda: SqliteStore(path)), asyncio.Event()
     sinks = [LogSink(log), Webhook(hook, Gate(["127.0.0.0/8"]))]
-    deliveries = Deliveries(desk, sinks, Wall())
+    deliveries = Deliveries(executor, sinks, Wall())
     task = asyncio.create_task(deliveries.run(stop, grace=60.0))
     if drain:
         stop.set()
         await task
-        desk.close()
+        executor.close()
         return
-    await desk.do(lambda store: store.give_back("victim"))
-    now = float(desk.store.counters().get("claimed", 0))
+    await executor.do(lambda store: store.give_back("victim"))
+    now = float(executor.store.counters().get("claimed", 0))
     while True:
         now += 1.0
-        await desk.do(partial(_change, now=now))
+        await executor.do(partial(_change, now=now))
         deliveries.nudge()
         await asyncio.sleep(0.001)
 

@@ -70,14 +70,19 @@ class Parent:
         program = [sys.executable, str(Path(__file__))]
         self._process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def begin(self, config: Path, *more: str, environment: dict[str, str] | None = None, **terms: float) -> Life:
-        """An engine with these settings, these arguments of `unstale run`, and these terms that no setting has."""
+    def begin(self, config: Path, *more: str, environment: dict[str, str] | None = None, **engine: float) -> Life:
+        """An engine with these settings, these arguments of `unstale run`, and values of its config."""
         self._count += 1
         out, words = self._folder / f"{self._count}.out", self._folder / f"{self._count}.words"
         words.touch()
         began = time.time()
-        order = {"argv": ["unstale", "run", "--events", "--config", str(config), *more], "out": str(out),
-                 "words": str(words), "environment": environment or {}, "terms": terms}  # fmt: skip
+        order = {
+            "argv": ["unstale", "run", "--events", "--config", str(config), *more],
+            "out": str(out),
+            "words": str(words),
+            "environment": environment or {},
+            "engine": engine,
+        }
         life = Life(int(self._ask(order)), out, words, began, self)
         self.lives.append(life)
         return life
@@ -140,7 +145,7 @@ def warm_up() -> None:
     learner.waits(1.0)
     learner.waits_of([0], 1.0)
     learner.review()
-    best_waits(learner.rhythm.clock.intensity)
+    best_waits(learner.timing.clock.intensity)
 
 
 def main() -> None:
@@ -210,8 +215,8 @@ def _live(order: dict[str, Any]) -> None:
             return held
 
     compose.SqliteStore = Telling  # type: ignore[misc]
-    usual = compose.terms_of
-    compose.terms_of = lambda settings: replace(usual(settings), **order["terms"])
+    usual = compose.config_of
+    compose.config_of = lambda settings: replace(usual(settings), **order["engine"])
     os.environ.update(order["environment"])
     sys.argv = order["argv"]
     code = 99

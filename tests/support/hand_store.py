@@ -41,9 +41,17 @@ def make(path: Path, listings: Sequence[Listing], *, price: float = 600.0, budge
 
 
 def poll(
-    store: SqliteStore, source: int, at: float, answer: Answer, *, due: float = NOW + HOUR, row: bytes | None = None,
-    body: bytes | None = None, media_type: str = "text/plain", reason: str = "",
-) -> None:  # fmt: skip
+    store: SqliteStore,
+    source: int,
+    at: float,
+    answer: Answer,
+    *,
+    due: float = NOW + HOUR,
+    row: bytes | None = None,
+    body: bytes | None = None,
+    media_type: str = "text/plain",
+    reason: str = "",
+) -> None:
     """Record one poll of a source at a time."""
     store.set_due([source], [at])
     claim = next(c for c in store.claim(at, 1000, lease=60.0, owner="hand") if c.source == source)

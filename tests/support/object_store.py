@@ -75,8 +75,10 @@ class ObjectStore:
                     name = prefix + head + cut
                     found[name] = f"<CommonPrefixes><Prefix>{name}</Prefix></CommonPrefixes>"
                 else:
-                    found[key] = (f"<Contents><Key>{key}</Key><Size>{len(body)}</Size><ETag>e</ETag>"
-                                  "<LastModified>2017-07-14T02:40:00.000Z</LastModified></Contents>")  # fmt: skip
+                    found[key] = (
+                        f"<Contents><Key>{key}</Key><Size>{len(body)}</Size><ETag>e</ETag>"
+                        "<LastModified>2017-07-14T02:40:00.000Z</LastModified></Contents>"
+                    )
         inside = f"<IsTruncated>false</IsTruncated><KeyCount>{len(found)}</KeyCount>{''.join(found.values())}"
         return f'<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">{inside}</ListBucketResult>'.encode()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from unstale.adapters.sqlite_shelf import SqliteShelf
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.cli.compose import Whole
+from unstale.cli.compose import Application
 from unstale.cli.settings import Http, Replicas, Settings
 from unstale.ports import Listing
 from unstale.server.app import replica
@@ -28,7 +28,7 @@ class Running:
 
     address: str
     shelf: SqliteShelf
-    whole: Whole
+    application: Application
     events: list[tuple[str, dict[str, Any]]]
 
     async def until(self, condition: Any, seconds: float = 30.0) -> None:
@@ -44,8 +44,9 @@ class Running:
 
 
 @asynccontextmanager
-async def running(folder: Path, name: str, sources: Sequence[Listing] = (), *, budget: float = 50.0,
-                  **others: Any) -> AsyncIterator[Running]:  # fmt: skip
+async def running(
+    folder: Path, name: str, sources: Sequence[Listing] = (), *, budget: float = 50.0, **others: Any
+) -> AsyncIterator[Running]:
     """A replica with these sources, that follows or asks `others`, until the block ends."""
     path = folder / f"{name}.db"
     own = replace(Replicas(), name=name, **others)
@@ -54,14 +55,14 @@ async def running(folder: Path, name: str, sources: Sequence[Listing] = (), *, b
     store.add(sources, time.time())
     store.close()
     events: list[tuple[str, dict[str, Any]]] = []
-    whole = Whole(settings, lambda event, facts: events.append((event, dict(facts))))
+    application = Application(settings, lambda event, facts: events.append((event, dict(facts))))
     shelf, stop = SqliteShelf(path), asyncio.Event()
     ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     app = replica(shelf, name=name, more=[digest_route(shelf, time.time, name)])
     server = asyncio.create_task(serve(app, "127.0.0.1", 0, token=None, stop=stop, ready=ready.set_result))
-    engine = asyncio.create_task(whole.run(stop))
+    engine = asyncio.create_task(application.run(stop))
     try:
-        yield Running(f"http://127.0.0.1:{await asyncio.wait_for(ready, 30.0)}", shelf, whole, events)
+        yield Running(f"http://127.0.0.1:{await asyncio.wait_for(ready, 30.0)}", shelf, application, events)
     finally:
         stop.set()
         await asyncio.gather(server, engine)

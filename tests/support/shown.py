@@ -15,7 +15,7 @@ import numpy as np
 
 from unstale.adapters.sqlite_shelf import SqliteShelf
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.cli.books import StoreBooks
+from unstale.cli.books import FleetService
 from unstale.cli.settings import Settings
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.outlook import WIDTH, even_freshness, outlook
@@ -66,14 +66,29 @@ def lived(path: Path, listings: list[Listing], *, budget: float, hours: float = 
         for claim, row, new, lost in zip(claims, rows.tolist(), changed.tolist(), failed.tolist(), strict=True):
             answer = Answer.FAILED if lost else Answer.CHANGED if new else Answer.UNCHANGED
             body = Body(_text(row, int(seen[row])), "text/html") if answer is Answer.CHANGED else None
-            entries.append(Entry(claim, answer, now, now + max(STEP, float(waits[row])), body=body, received=900,
-                                 belief=learner.columns.rows[row].tobytes(),
-                                 reason="the source answered 503" * lost))  # fmt: skip
+            entries.append(
+                Entry(
+                    claim,
+                    answer,
+                    now,
+                    now + max(STEP, float(waits[row])),
+                    body=body,
+                    received=900,
+                    belief=learner.columns.rows[row].tobytes(),
+                    reason="the source answered 503" * lost,
+                )
+            )
         done += [len(rows), int((changed & good & ~first).sum()), int(failed.sum()), len(rows)]
         standing = store.fleet(WIDTH)
-        told = Price(now, price, budget, float(weight @ outlook(standing, now).fresh / weight.sum()),
-                     even_freshness(standing, weight, count / budget), *(int(n) for n in done[:3]),
-                     done[3])  # fmt: skip
+        told = Price(
+            now,
+            price,
+            budget,
+            float(weight @ outlook(standing, now).fresh / weight.sum()),
+            even_freshness(standing, weight, count / budget),
+            *(int(n) for n in done[:3]),
+            done[3],
+        )
         store.record(entries, settings={LEARNER: kept(learner)}, price=told)
         done[:] = 0.0
     store.close()
@@ -94,8 +109,14 @@ def _text(row: int, version: int) -> bytes:
 
 
 @contextmanager
-def shown(settings: Settings, *, token: str | None = None, passwords: Mapping[Role, str] | None = None,
-          home: Role | None = "operator", replicas: Mapping[str, Any] | None = None) -> Iterator[str]:  # fmt: skip
+def shown(
+    settings: Settings,
+    *,
+    token: str | None = None,
+    passwords: Mapping[Role, str] | None = None,
+    home: Role | None = "operator",
+    replicas: Mapping[str, Any] | None = None,
+) -> Iterator[str]:
     """The dashboard of a store on a port of this machine: its address."""
     places: list[int] = []
     ready = threading.Event()
@@ -104,13 +125,17 @@ def shown(settings: Settings, *, token: str | None = None, passwords: Mapping[Ro
     async def run() -> None:
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
         ends.append(lambda: loop.call_soon_threadsafe(stop.set))
-        shelf, books = SqliteShelf(settings.store), StoreBooks(settings, writing=True)
+        shelf, books = SqliteShelf(settings.store), FleetService(settings, writing=True)
         inner = token or TOKEN
-        more = views(books, time.time, replicas=lambda: replicas or {},
-                     rules=lambda host: {"spacing": settings.host(host).spacing,
-                                         "concurrency": settings.host(host).concurrency})  # fmt: skip
-        app = replica(shelf, token=inner, books=books, poller=StoreAsker(books, shelf, time.time), more=more,
-                      closed=home is None)  # fmt: skip
+        more = views(
+            books,
+            time.time,
+            replicas=lambda: replicas or {},
+            rules=lambda host: {"spacing": settings.host(host).spacing, "concurrency": settings.host(host).concurrency},
+        )
+        app = replica(
+            shelf, token=inner, books=books, poller=StoreAsker(books, shelf, time.time), more=more, closed=home is None
+        )
         door = Door(app, Sessions(token, passwords, clock=time.time), inner, home=home)
 
         def told(port: int) -> None:

@@ -50,9 +50,16 @@ def live(path: str, seed: int) -> None:
             changed = bool(rng.random() < 0.5)
             # Neighbouring tokens bring equal bodies, so that versions share contents.
             body = Body(b"%d " % (claim.token // 4) * 50) if changed else None
-            entries.append(Entry(claim, Answer.CHANGED if changed else Answer.UNCHANGED, now,
-                                 now + float(rng.integers(1, 20)), np.array([counts[claim.source]]).tobytes(),
-                                 body=body))  # fmt: skip
+            entries.append(
+                Entry(
+                    claim,
+                    Answer.CHANGED if changed else Answer.UNCHANGED,
+                    now,
+                    now + float(rng.integers(1, 20)),
+                    np.array([counts[claim.source]]).tobytes(),
+                    body=body,
+                )
+            )
         assert all(store.record(entries, settings={"now": str(now).encode()}))
         for claim in claims:
             tell(b"r", claim.token)

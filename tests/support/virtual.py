@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 
 from unstale.adapters.memory_store import MemoryStore
-from unstale.engine.desk import Desk
-from unstale.engine.fleet import Terms
+from unstale.engine.config import EngineConfig
+from unstale.engine.host_limits import HOME, HostLimits
 from unstale.engine.loop import Engine
-from unstale.engine.manners import HOME, Manners
+from unstale.engine.store_executor import StoreExecutor
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Claim, Fetched, Listing
 
@@ -80,10 +80,16 @@ class World:
 
 
 def run_virtually(
-    world: World, budget: float, seconds: float, *, listing: Callable[[int], Listing] | None = None,
-    answer: Callable[[Claim, float], Fetched | None] | None = None, store: MemoryStore | None = None,
-    terms: dict[str, object] | None = None, manners: Manners | None = None,
-) -> tuple[Engine, MemoryStore]:  # fmt: skip
+    world: World,
+    budget: float,
+    seconds: float,
+    *,
+    listing: Callable[[int], Listing] | None = None,
+    answer: Callable[[Claim, float], Fetched | None] | None = None,
+    store: MemoryStore | None = None,
+    config: dict[str, object] | None = None,
+    host_limits: HostLimits | None = None,
+) -> tuple[Engine, MemoryStore]:
     """Run an engine over a world for so many virtual seconds."""
     store = store or MemoryStore()
     make = listing or (lambda i: Listing(f"memory:{i}", kind="memory"))
@@ -102,9 +108,12 @@ def run_virtually(
             return Fetched(Answer.CHANGED, now, body=world.look(claim.source - 1, now), status=200)
 
         engine = Engine(
-            Desk(lambda: store, threads=False), Terms(budget, **(terms or {})), clock, look,
-            manners=manners or Manners(lambda host: HOME),
-        )  # fmt: skip
+            StoreExecutor(lambda: store, threads=False),
+            EngineConfig(budget, **(config or {})),
+            clock,
+            look,
+            host_limits=host_limits or HostLimits(lambda host: HOME),
+        )
         time = asyncio.create_task(clock.run())
         await engine.run(stop)
         time.cancel()

@@ -17,10 +17,10 @@ from unstale.adapters.postgres_crew import PostgresCrew
 from unstale.adapters.postgres_hosts import Grant
 from unstale.core.learning.learner import Learner
 from unstale.engine.clock import SystemClock
-from unstale.engine.desk import Desk
-from unstale.engine.fleet import Terms
-from unstale.engine.manners import Manners, Rules
+from unstale.engine.config import EngineConfig
+from unstale.engine.host_limits import HostLimits, Rules
 from unstale.engine.planner import Planner
+from unstale.engine.store_executor import StoreExecutor
 from unstale.engine.worker import Worker
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Claim, Fetched
@@ -70,10 +70,10 @@ async def live(dsn: str, log: str, lease: float, budget: float, took: float, see
         if name in ("fault", "store_failed", "elected"):
             os.write(2, f"{os.getpid()} {name} {facts}\n".encode())
 
-    terms = Terms(budget, owner=f"w{os.getpid()}", lease=lease, polls=64, grace=2.0)
-    worker = Worker(Desk(opened), terms, clock, look, tell=tell)
-    manners = Manners(lambda host: Rules(SPACING, 1) if host.startswith(SPACED) else Rules(0.0, 1000))
-    planner = Planner(Desk(opened), terms, clock, manners, tell)
+    config = EngineConfig(budget, owner=f"w{os.getpid()}", lease=lease, polls=64, grace=2.0)
+    worker = Worker(StoreExecutor(opened), config, clock, look, tell=tell)
+    host_limits = HostLimits(lambda host: Rules(SPACING, 1) if host.startswith(SPACED) else Rules(0.0, 1000))
+    planner = Planner(StoreExecutor(opened), config, clock, host_limits, tell)
     planning = asyncio.create_task(planner.run(stop))
     await worker.run(stop)
     await planning

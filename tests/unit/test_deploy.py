@@ -115,10 +115,10 @@ def test_the_unit_keeps_the_store_where_it_may_write() -> None:
     known = {option.envvar for option in parsed(["run"]).command.params if isinstance(option, click.Option)}
     assert {"UNSTALE_STORE", "UNSTALE_CONFIG"} <= known
     # What is in flight has ten seconds to end, before systemd loses patience.
-    from unstale.cli.compose import terms_of
+    from unstale.cli.compose import config_of
     from unstale.cli.settings import Settings
 
-    assert int(said("TimeoutStopSec")[0]) > 2 * terms_of(Settings()).grace
+    assert int(said("TimeoutStopSec")[0]) > 2 * config_of(Settings()).grace
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")

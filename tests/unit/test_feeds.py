@@ -25,9 +25,12 @@ RSS = b"""<?xml version="1.0"?>
 <enclosure url="https://a.example/7.mp3" length="5"/><pubDate>Wed, 01 May 2024 10:00:00 GMT</pubDate>
 <atom:updated>2024-05-02T10:00:00Z</atom:updated></item></channel></rss>"""
 ENTRY = FeedEntry(
-    id=("7",), link=("https://a.example/7", "https://a.example/7.mp3"), title=("A & B",),
-    content=("short", "<p>long</p>"), times=("Wed, 01 May 2024 10:00:00 GMT", "2024-05-02T10:00:00Z"),
-)  # fmt: skip
+    id=("7",),
+    link=("https://a.example/7", "https://a.example/7.mp3"),
+    title=("A & B",),
+    content=("short", "<p>long</p>"),
+    times=("Wed, 01 May 2024 10:00:00 GMT", "2024-05-02T10:00:00Z"),
+)
 
 
 def test_rss_with_its_modules() -> None:
@@ -48,8 +51,9 @@ def test_atom() -> None:
     <link rel="replies" href="https://a.example/7?comments=5"/><updated>2024-05-02T10:00:00Z</updated>
     <content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><a href="x" class="y">one</a> two</div></content>
     <source><id>elsewhere</id><updated>2023-01-01T00:00:00Z</updated></source></entry></feed>"""
-    entry = FeedEntry(("7",), ("https://a.example/7",), ("T",), ("<div><a class='y' href='x'>one two",),
-                      ("2024-05-02T10:00:00Z",))  # fmt: skip
+    entry = FeedEntry(
+        ("7",), ("https://a.example/7",), ("T",), ("<div><a class='y' href='x'>one two",), ("2024-05-02T10:00:00Z",)
+    )
     assert read_feed(feed).entries == (entry,)
     assert read_feed(feed).hubs == ("https://hub.example/",)
 
@@ -116,7 +120,7 @@ HOSTILE = {
     "nothing": b"",
     "spaces": b" \n" * 1000,
     "another document": b"<html><body/></html>",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", HOSTILE)
@@ -135,10 +139,15 @@ def test_what_is_hostile_is_over_in_a_moment(what: str) -> None:
 
 @pytest.mark.parametrize(
     ("what", "why"),
-    [("laughs", "document type"), ("other files", "document type"), ("deep", f"more than {DEEPEST} deep"),
-     ("more", f"more than {MOST_MARKS} marks"), ("much JSON", f"more than {MOST_MARKS} marks"),
-     ("another document", "it is <html>")],
-)  # fmt: skip
+    [
+        ("laughs", "document type"),
+        ("other files", "document type"),
+        ("deep", f"more than {DEEPEST} deep"),
+        ("more", f"more than {MOST_MARKS} marks"),
+        ("much JSON", f"more than {MOST_MARKS} marks"),
+        ("another document", "it is <html>"),
+    ],
+)
 def test_why_it_is_refused(what: str, why: str) -> None:
     with pytest.raises(InputError, match=why):
         read_feed(HOSTILE[what], repair=True)

@@ -12,9 +12,22 @@ from unstale.units import UNITS, format_duration, format_rate, parse_duration, p
 
 @pytest.mark.parametrize(
     ("text", "per_day"),
-    [("1/day", 1), ("3/h", 72), ("15m", 96), ("2", 2), ("1e3/d", 1000), ("2 per 5min", 576), ("1h30m", 16),
-     ("7/week", 1), ("1/year", 1 / 365.25), (" 4 / hour ", 96), (".5/s", 43200), (0.25, 0.25), ("0", 0)],
-)  # fmt: skip
+    [
+        ("1/day", 1),
+        ("3/h", 72),
+        ("15m", 96),
+        ("2", 2),
+        ("1e3/d", 1000),
+        ("2 per 5min", 576),
+        ("1h30m", 16),
+        ("7/week", 1),
+        ("1/year", 1 / 365.25),
+        (" 4 / hour ", 96),
+        (".5/s", 43200),
+        (0.25, 0.25),
+        ("0", 0),
+    ],
+)
 def test_rates(text: str | float, per_day: float) -> None:
     assert parse_rate(text) == per_day
 

@@ -28,8 +28,13 @@ class CommandSink:
 
     def __init__(self, argv: Sequence[str], *, seconds: float = SECONDS) -> None:
         fine = argv and all(isinstance(word, str) and "\0" not in word for word in argv)
-        require(fine, "command", f"of {len(argv)} words", "must be a program and its arguments",
-                "write them as a list of texts")  # fmt: skip
+        require(
+            fine,
+            "command",
+            f"of {len(argv)} words",
+            "must be a program and its arguments",
+            "write them as a list of texts",
+        )
         self._argv, self._seconds = tuple(argv), seconds
         # Arguments may hold secrets, so the name shows none.
         mark = sha256("\0".join(argv).encode()).hexdigest()[:8]

@@ -35,8 +35,9 @@ SETTLED = 60.0
 TRIES = 3
 SCHEMES = ("file", "ftp", "sftp", "s3", "gs", "gcs", "az", "abfs")
 #: what a source's options may say about the way to it; `$NAME` stands for a value of the environment
-OPTIONS = frozenset({"username", "password", "host_key", "key", "secret", "token", "endpoint", "region", "account",
-                     "ambient"})  # fmt: skip
+OPTIONS = frozenset(
+    {"username", "password", "host_key", "key", "secret", "token", "endpoint", "region", "account", "ambient"}
+)
 
 
 class FileFetcher:
@@ -46,8 +47,15 @@ class FileFetcher:
     which hosts may be dialled. At most `threads` looks go on at a time, those that hang included.
     """
 
-    def __init__(self, gate: Gate | None = None, *, roots: Iterable[str | Path] = (), schemes: Iterable[str] = (),
-                 threads: int = 16, now: Callable[[], float] = time.time) -> None:  # fmt: skip
+    def __init__(
+        self,
+        gate: Gate | None = None,
+        *,
+        roots: Iterable[str | Path] = (),
+        schemes: Iterable[str] = (),
+        threads: int = 16,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._gate = gate or Gate()
         self._roots = tuple(Path(root).resolve() for root in roots)
         self._schemes = {"file", *schemes}
@@ -180,14 +188,25 @@ class FileFetcher:
             if request.etag and request.etag == etag:
                 return Fetched(Answer.UNCHANGED, polled_at, etag=etag, address=request.address, received=len(body))
             times = (found.modified,) if found.modified and 0.0 < found.modified < polled_at and etag else ()
-            return Fetched(Answer.CHANGED, polled_at, body, found.media_type or _media_type(where.path), etag,
-                           changed_at=times, address=request.address, received=len(body))  # fmt: skip
+            return Fetched(
+                Answer.CHANGED,
+                polled_at,
+                body,
+                found.media_type or _media_type(where.path),
+                etag,
+                changed_at=times,
+                address=request.address,
+                received=len(body),
+            )
 
     def _place(self, where: Spot, request: Request, leash: Leash) -> Place:
         if where.scheme == "file":
             return LocalPlace(where.path, self._roots)
-        options = {key: filled(value) if isinstance(value, str) else value
-                   for key, value in request.options.items() if key in OPTIONS}  # fmt: skip
+        options = {
+            key: filled(value) if isinstance(value, str) else value
+            for key, value in request.options.items()
+            if key in OPTIONS
+        }
         if where.scheme == "ftp":
             from unstale.adapters.ftp_files import FtpPlace
 
@@ -238,8 +257,16 @@ def _listed(place: Place, found: Found, where: Spot, request: Request, leash: Le
     if request.etag == etag:
         return Fetched(Answer.UNCHANGED, polled_at, etag=etag, address=request.address, received=len(body))
     latest = max(times)
-    return Fetched(Answer.CHANGED, polled_at, body, "application/json", etag, address=request.address,
-                   changed_at=(latest,) if 0.0 < latest < polled_at else (), received=len(body))  # fmt: skip
+    return Fetched(
+        Answer.CHANGED,
+        polled_at,
+        body,
+        "application/json",
+        etag,
+        address=request.address,
+        changed_at=(latest,) if 0.0 < latest < polled_at else (),
+        received=len(body),
+    )
 
 
 def _validator(tag: str, body: bytes | None = None) -> str:

@@ -59,8 +59,16 @@ class HttpFetcher:
     the gate then only judges addresses written as numbers. `ca_file` replaces the system's trusted certificates.
     """
 
-    def __init__(self, gate: Gate | None = None, *, agent: str = "unstale", connections: int = 512,
-                 proxy: str = "", ca_file: str = "", now: Callable[[], float] = time.time) -> None:  # fmt: skip
+    def __init__(
+        self,
+        gate: Gate | None = None,
+        *,
+        agent: str = "unstale",
+        connections: int = 512,
+        proxy: str = "",
+        ca_file: str = "",
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._gate = gate or Gate()
         self._agent, self._proxy, self._now = agent, proxy, now
         self._ca_file = ca_file or ssl.get_default_verify_paths().cafile
@@ -178,7 +186,8 @@ def fetched(request: Request, reply: Reply, polled_at: float) -> Fetched:
     if answer is Answer.UNCHANGED:
         etag, last_modified = etag or request.etag, last_modified or request.last_modified
     return Fetched(
-        answer, polled_at,
+        answer,
+        polled_at,
         body=reply.body if changed else None,
         media_type=headers.get("content-type", "") if changed else "",
         etag=None if answer is Answer.FAILED else _validator(etag),
@@ -189,7 +198,7 @@ def fetched(request: Request, reply: Reply, polled_at: float) -> Fetched:
         address=reply.address,
         received=reply.received,
         status=status,
-    )  # fmt: skip
+    )
 
 
 def _lines(request: Request) -> list[str]:

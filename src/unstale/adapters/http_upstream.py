@@ -45,8 +45,9 @@ class HttpUpstream:
     one sentence that names the host.
     """
 
-    def __init__(self, gate: Gate | None = None, *, seconds: float = 30.0, connections: int = 512,
-                 ca_file: str = "") -> None:  # fmt: skip
+    def __init__(
+        self, gate: Gate | None = None, *, seconds: float = 30.0, connections: int = 512, ca_file: str = ""
+    ) -> None:
         self._gate, self._seconds = gate or Gate(), seconds
         self._ca_file = ca_file or ssl.get_default_verify_paths().cafile
         self._multi = pycurl.AsyncCurlMulti()
@@ -89,8 +90,18 @@ class _Hop(Transfer):
     """One exchange: a head, then a body that is taken piece by piece."""
 
     __slots__ = (
-        "_chunks", "_code", "_ended", "_head", "_host", "_kept", "_multi", "_paused", "_task", "_waits", "_wake",
-    )  # fmt: skip
+        "_chunks",
+        "_code",
+        "_ended",
+        "_head",
+        "_host",
+        "_kept",
+        "_multi",
+        "_paused",
+        "_task",
+        "_waits",
+        "_wake",
+    )
 
     def __init__(self, gate: Gate, host: str, multi: Any) -> None:
         super().__init__(gate)

@@ -38,8 +38,15 @@ class MemoryFetcher:
         #: every request, in order
         self.asked: list[Request] = []
 
-    def put(self, address: str, body: bytes, *, media_type: str = "text/plain", changed_at: float | None = None,
-            seconds: float = 0.0) -> None:  # fmt: skip
+    def put(
+        self,
+        address: str,
+        body: bytes,
+        *,
+        media_type: str = "text/plain",
+        changed_at: float | None = None,
+        seconds: float = 0.0,
+    ) -> None:
         """From now on the source has this body, and takes so many seconds to send it."""
         self._held[address] = _Held(body, media_type, changed_at, seconds)
 
@@ -59,8 +66,16 @@ class MemoryFetcher:
         if request.etag == etag:
             return Fetched(Answer.UNCHANGED, polled_at, etag=etag, address=request.address)
         times = () if held.changed_at is None else (held.changed_at,)
-        return Fetched(Answer.CHANGED, polled_at, held.body, held.media_type, etag, changed_at=times,
-                       address=request.address, received=len(held.body))  # fmt: skip
+        return Fetched(
+            Answer.CHANGED,
+            polled_at,
+            held.body,
+            held.media_type,
+            etag,
+            changed_at=times,
+            address=request.address,
+            received=len(held.body),
+        )
 
     async def close(self) -> None:
         """End what is in flight as FAILED, and all that comes."""

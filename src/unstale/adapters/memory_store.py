@@ -24,7 +24,7 @@ from unstale.adapters.store_checks import (
 )
 from unstale.errors import require
 from unstale.keeper.outcomes import Answer
-from unstale.ports import LEARNER, Claim, Copy, Entry, Event, Listing, Observation, Price, Standing
+from unstale.ports import LEARNER, Claim, Copy, Entry, Event, FleetColumns, Listing, Observation, Price
 
 
 @dataclass(slots=True)
@@ -96,11 +96,11 @@ class MemoryStore:
         self._counters["edited"] += bool(gone)
         return len(gone)
 
-    def fleet(self, width: int) -> Standing:
+    def fleet(self, width: int) -> FleetColumns:
         """Everything a start needs, in columns."""
-        return self.standing(list(self._sources), width)
+        return self.columns_of(list(self._sources), width)
 
-    def standing(self, sources: Sequence[int], width: int) -> Standing:
+    def columns_of(self, sources: Sequence[int], width: int) -> FleetColumns:
         """These sources in columns, those that exist, ids rising."""
         all_kept = [self._sources[s] for s in sorted({int(s) for s in sources}) if s in self._sources]
         listings = [kept.listing for kept in all_kept]
@@ -109,7 +109,7 @@ class MemoryStore:
         for i, kept in enumerate(all_kept):
             if kept.belief is not None and len(kept.belief) == 8 * width:
                 beliefs[i] = np.frombuffer(kept.belief)
-        return Standing(
+        return FleetColumns(
             source=np.array([s.id for s in listings], dtype=np.int64),
             weight=np.array([s.weight for s in listings], dtype=np.float64),
             cost=np.array([s.cost for s in listings], dtype=np.float64),
@@ -239,9 +239,19 @@ class MemoryStore:
         kept.lease = (token, until, owner)
         newest = kept.copies[-1] if kept.copies else None
         told = (newest.body.etag, newest.body.last_modified, newest.body.fingerprint) if newest else (None, None, None)
-        return Claim(source, token, kept.listing.address, kept.listing.kind, kept.due, kept.listing.options, kept.last,
-                     kept.failures, kept.observations[-1].token if kept.observations else 0,
-                     newest.version if newest else 0, *told)  # fmt: skip
+        return Claim(
+            source,
+            token,
+            kept.listing.address,
+            kept.listing.kind,
+            kept.due,
+            kept.listing.options,
+            kept.last,
+            kept.failures,
+            kept.observations[-1].token if kept.observations else 0,
+            newest.version if newest else 0,
+            *told,
+        )
 
     def _record(self, entry: Entry) -> bool:
         kept = self._sources.get(entry.claim.source)
@@ -251,8 +261,17 @@ class MemoryStore:
         elapsed = math.nan if math.isinf(kept.last) else entry.polled_at - kept.last
         kept.lease = None
         reason = entry.reason[:LONGEST_REASON]
-        seen = Observation(entry.claim.token, entry.claim.source, entry.polled_at, entry.answer, elapsed,
-                           entry.modified, entry.received, reason, self._epoch)  # fmt: skip
+        seen = Observation(
+            entry.claim.token,
+            entry.claim.source,
+            entry.polled_at,
+            entry.answer,
+            elapsed,
+            entry.modified,
+            entry.received,
+            reason,
+            self._epoch,
+        )
         kept.observations.append(seen)
         if entry.answer is Answer.FAILED:
             kept.failures += 1
@@ -280,5 +299,13 @@ class MemoryStore:
             del kept.copies[: -self._versions]
             if self._told:
                 self._counters["events"] += 1
-                self._events.append(Event(self._counters["events"], entry.claim.source, entry.claim.address, number,
-                                          entry.polled_at, digest))  # fmt: skip
+                self._events.append(
+                    Event(
+                        self._counters["events"],
+                        entry.claim.source,
+                        entry.claim.address,
+                        number,
+                        entry.polled_at,
+                        digest,
+                    )
+                )

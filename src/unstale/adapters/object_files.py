@@ -32,8 +32,9 @@ class ObjectPlace:
     (Azure). Without any the store is asked as a stranger; `ambient: true` uses what the machine has.
     """
 
-    def __init__(self, where: Spot, options: Mapping[str, Any], gate: Gate, leash: Leash,
-                 stores: MutableMapping[Any, Any]) -> None:  # fmt: skip
+    def __init__(
+        self, where: Spot, options: Mapping[str, Any], gate: Gate, leash: Leash, stores: MutableMapping[Any, Any]
+    ) -> None:
         self._leash = leash
         self._path = f"{where.host}/{where.path}".rstrip("/")
         given = _given(where.scheme, options)
@@ -54,8 +55,9 @@ class ObjectPlace:
         tag = next((str(info[key]) for key in _TAGS if info.get(key)), "")
         size, modified = int(info.get("size") or 0), _modified(info)
         media_type = str(info.get("ContentType") or info.get("contentType") or "")
-        return Found(tag or f"{modified} {size}", bool(tag), size, modified, modified, info["type"] == "directory",
-                     media_type)  # fmt: skip
+        return Found(
+            tag or f"{modified} {size}", bool(tag), size, modified, modified, info["type"] == "directory", media_type
+        )
 
     def read(self, limit: int) -> Iterator[bytes]:
         """The content in pieces from S3, whose endpoint may be a stranger's; in one from the others."""

@@ -8,7 +8,7 @@ import numpy as np
 from psycopg import sql
 
 from unstale.adapters.postgres_schema import Connection
-from unstale.ports import Price, Standing
+from unstale.ports import FleetColumns, Price
 
 #: bytes before the first row of a binary COPY, and after the last
 _HEAD, _TAIL = 19, 2
@@ -22,7 +22,7 @@ _QUERY = (
 )
 
 
-def standing(db: Connection, width: int, sources: Sequence[int] | None = None) -> Standing:
+def columns_of(db: Connection, width: int, sources: Sequence[int] | None = None) -> FleetColumns:
     """All sources, or these, as they stand; inside a transaction that sees one instant."""
     where: sql.Composable = sql.SQL("")
     if sources is not None:
@@ -39,9 +39,23 @@ def standing(db: Connection, width: int, sources: Sequence[int] | None = None) -
     names = dict(db.execute("SELECT id, name FROM hosts WHERE id = ANY(%s)", (ids.tolist(),)).fetchall())
     settings = dict(db.execute("SELECT name, value FROM settings").fetchall())
     price = db.execute(f"SELECT {PRICE} FROM prices ORDER BY id DESC LIMIT 1".encode()).fetchone()
-    return Standing(source, weight, cost, shortest, longest, place.astype(np.int64, copy=False),
-                    tuple(names[int(one)] for one in ids), paused != 0, due, last, found, failures, beliefs, settings,
-                    Price(*price) if price else None)  # fmt: skip
+    return FleetColumns(
+        source,
+        weight,
+        cost,
+        shortest,
+        longest,
+        place.astype(np.int64, copy=False),
+        tuple(names[int(one)] for one in ids),
+        paused != 0,
+        due,
+        last,
+        found,
+        failures,
+        beliefs,
+        settings,
+        Price(*price) if price else None,
+    )
 
 
 def _row(width: int) -> np.dtype[np.void]:

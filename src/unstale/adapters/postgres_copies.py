@@ -45,8 +45,14 @@ def keep(db: Connection, entries: Iterable[Entry], versions: int) -> dict[int, t
     for entry, digest in having:
         claim, body = entry.claim, entry.body
         assert body is not None
-        told = (clean(body.media_type), clean(body.etag), clean(body.last_modified), body.fingerprint,
-                clean(body.address), clean(body.via))  # fmt: skip
+        told = (
+            clean(body.media_type),
+            clean(body.etag),
+            clean(body.last_modified),
+            body.fingerprint,
+            clean(body.address),
+            clean(body.via),
+        )
         held = newest.get(claim.source)
         # What counts as what we hold already leaves the bytes as they are.
         if held == digest or (held is not None and entry.answer is Answer.UNCHANGED):
@@ -68,8 +74,22 @@ def keep(db: Connection, entries: Iterable[Entry], versions: int) -> dict[int, t
                 "COPY copies(source, version, taken_at, digest, size, body, media_type, etag, last_modified, "
                 "fingerprint, address, via) FROM STDIN (FORMAT binary)"
             ) as copy:
-                copy.set_types(["int8", "int4", "float8", "bytea", "int8", "bytea", "text", "text", "text", "bytea",
-                                "text", "text"])  # fmt: skip
+                copy.set_types(
+                    [
+                        "int8",
+                        "int4",
+                        "float8",
+                        "bytea",
+                        "int8",
+                        "bytea",
+                        "text",
+                        "text",
+                        "text",
+                        "bytea",
+                        "text",
+                        "text",
+                    ]
+                )
                 for row in added:
                     copy.write_row(row)
             cursor.execute(
@@ -93,8 +113,14 @@ def read(db: Connection, source: int, version: int | None) -> Copy | None:
     number, taken_at, digest, size, packed, *told = row
     data = _unpacked(digest, size, packed)
     if data is None:
-        raise StoreError(sentence("copy", f"{number} of source {source}", "is damaged on the disk",
-                                  "poll the source again or restore a backup"))  # fmt: skip
+        raise StoreError(
+            sentence(
+                "copy",
+                f"{number} of source {source}",
+                "is damaged on the disk",
+                "poll the source again or restore a backup",
+            )
+        )
     return Copy(source, number, taken_at, digest, Body(data, *told))
 
 

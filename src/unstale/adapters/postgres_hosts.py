@@ -105,9 +105,16 @@ def heard(db: Connection, source: int, now: float, refused: bool, retry_after: f
         " CASE WHEN %(refused)s THEN least(%(first)s * 2.0 ^ least(refusals, 20), %(last)s) END), blocked)) "
         "WHERE id = (SELECT site FROM beliefs WHERE source = %(source)s) "
         "AND (%(refused)s OR refusals > 0 OR asked < %(spacing)s OR %(wait)s::float8 IS NOT NULL)",
-        {"spacing": spacing, "refused": refused, "now": now, "wait": retry_after, "source": source,
-         "first": FIRST_PAUSE, "last": LAST_PAUSE},
-    )  # fmt: skip
+        {
+            "spacing": spacing,
+            "refused": refused,
+            "now": now,
+            "wait": retry_after,
+            "source": source,
+            "first": FIRST_PAUSE,
+            "last": LAST_PAUSE,
+        },
+    )
 
 
 def _locked(db: Connection, bound: dict[int, Grant], now: float) -> dict[int, _Host]:

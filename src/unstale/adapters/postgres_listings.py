@@ -19,8 +19,22 @@ def insert(db: Connection, new: Mapping[int, tuple[tuple[Any, ...], int]], now: 
             "COPY sources(id, place, address, added_at, kind, weight, cost, host, shortest, longest, options, paused) "
             "FROM STDIN (FORMAT binary)"
         ) as copy:
-            copy.set_types(["int8", "bytea", "text", "float8", "text", "float8", "float8", "int4", "float8", "float8",
-                            "text", "bool"])  # fmt: skip
+            copy.set_types(
+                [
+                    "int8",
+                    "bytea",
+                    "text",
+                    "float8",
+                    "text",
+                    "float8",
+                    "float8",
+                    "int4",
+                    "float8",
+                    "float8",
+                    "text",
+                    "bool",
+                ]
+            )
             for row, _ in new.values():
                 copy.write_row(row)
         with cursor.copy(

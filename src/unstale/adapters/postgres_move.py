@@ -111,8 +111,9 @@ def _compare(db: Connection, table: _Table, rows: Iterable[Row], name: str) -> N
         else:
             if next(here, None) is None:
                 return
-    raise StoreError(sentence("store", name, f"does not hold the {table.name} that were moved, nothing was kept",
-                              "report it"))  # fmt: skip
+    raise StoreError(
+        sentence("store", name, f"does not hold the {table.name} that were moved, nothing was kept", "report it")
+    )
 
 
 def _rows(there: apsw.Connection, query: str) -> Iterator[Any]:
@@ -129,8 +130,20 @@ def _tables(db: Connection, there: apsw.Connection) -> list[_Table]:
 
     def source(row: Row) -> Row:
         number, address, kind, weight, cost, host, shortest, longest, options, paused, added_at = row
-        return (number, place(address), address, kind, weight, cost, hosts[names[host]], shortest, longest, options,
-                bool(paused), added_at)  # fmt: skip
+        return (
+            number,
+            place(address),
+            address,
+            kind,
+            weight,
+            cost,
+            hosts[names[host]],
+            shortest,
+            longest,
+            options,
+            bool(paused),
+            added_at,
+        )
 
     held = _rows(there, "SELECT count(*) FROM leases")
     expired = next(held)[0]
@@ -146,17 +159,38 @@ def _tables(db: Connection, there: apsw.Connection) -> list[_Table]:
             "sources",
             "SELECT id, address, kind, weight, cost, host, shortest, longest, options, paused, added_at FROM sources "
             "ORDER BY id",
-            (("id", "int8"), ("place", "bytea"), ("address", "text"), ("kind", "text"), ("weight", "float8"),
-             ("cost", "float8"), ("host", "int4"), ("shortest", "float8"), ("longest", "float8"), ("options", "text"),
-             ("paused", "bool"), ("added_at", "float8")),
+            (
+                ("id", "int8"),
+                ("place", "bytea"),
+                ("address", "text"),
+                ("kind", "text"),
+                ("weight", "float8"),
+                ("cost", "float8"),
+                ("host", "int4"),
+                ("shortest", "float8"),
+                ("longest", "float8"),
+                ("options", "text"),
+                ("paused", "bool"),
+                ("added_at", "float8"),
+            ),
             source,
         ),
         _Table(
             "beliefs",
             "SELECT b.source, s.paused, b.due, b.last, b.found, b.failures, b.latest, b.version, b.belief "
             "FROM beliefs b JOIN sources s ON s.id = b.source ORDER BY b.source",
-            (("source", "int8"), ("site", "int4"), ("awake", "bool"), ("due", "float8"), ("last", "float8"),
-             ("found", "float8"), ("failures", "int4"), ("latest", "int8"), ("version", "int4"), ("belief", "bytea")),
+            (
+                ("source", "int8"),
+                ("site", "int4"),
+                ("awake", "bool"),
+                ("due", "float8"),
+                ("last", "float8"),
+                ("found", "float8"),
+                ("failures", "int4"),
+                ("latest", "int8"),
+                ("version", "int4"),
+                ("belief", "bytea"),
+            ),
             lambda row: (row[0], hosts[sites[row[0]]], not row[1], *row[2:]),
         ),
         _Table(
@@ -169,8 +203,18 @@ def _tables(db: Connection, there: apsw.Connection) -> list[_Table]:
             "observations",
             "SELECT token, source, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch "
             "FROM observations ORDER BY token",
-            (("token", "int8"), ("source", "int8"), ("polled_at", "float8"), ("answer", "int2"), ("elapsed", "float8"),
-             ("modified", "float8"), ("bytes", "int8"), ("reason", "text"), ("previous", "int8"), ("epoch", "int4")),
+            (
+                ("token", "int8"),
+                ("source", "int8"),
+                ("polled_at", "float8"),
+                ("answer", "int2"),
+                ("elapsed", "float8"),
+                ("modified", "float8"),
+                ("bytes", "int8"),
+                ("reason", "text"),
+                ("previous", "int8"),
+                ("epoch", "int4"),
+            ),
             tidy,
         ),
         _Table(
@@ -178,21 +222,47 @@ def _tables(db: Connection, there: apsw.Connection) -> list[_Table]:
             "SELECT c.source, c.version, c.taken_at, t.digest, t.size, t.body, c.media_type, c.etag, c.last_modified, "
             "c.fingerprint, c.address, c.via FROM copies c JOIN contents t ON t.id = c.content "
             "ORDER BY c.source, c.version",
-            (("source", "int8"), ("version", "int4"), ("taken_at", "float8"), ("digest", "bytea"), ("size", "int8"),
-             ("body", "bytea"), ("media_type", "text"), ("etag", "text"), ("last_modified", "text"),
-             ("fingerprint", "bytea"), ("address", "text"), ("via", "text")),
+            (
+                ("source", "int8"),
+                ("version", "int4"),
+                ("taken_at", "float8"),
+                ("digest", "bytea"),
+                ("size", "int8"),
+                ("body", "bytea"),
+                ("media_type", "text"),
+                ("etag", "text"),
+                ("last_modified", "text"),
+                ("fingerprint", "bytea"),
+                ("address", "text"),
+                ("via", "text"),
+            ),
             tidy,
             (("body", "sha256(body)"),),
         ),
-        _Table("epochs", "SELECT id, at, value FROM epochs ORDER BY id",
-               (("id", "int4"), ("at", "float8"), ("value", "bytea")), same),
-        _Table("settings", "SELECT name, value FROM settings ORDER BY name",
-               (("name", "text"), ("value", "bytea")), same),
+        _Table(
+            "epochs",
+            "SELECT id, at, value FROM epochs ORDER BY id",
+            (("id", "int4"), ("at", "float8"), ("value", "bytea")),
+            same,
+        ),
+        _Table(
+            "settings", "SELECT name, value FROM settings ORDER BY name", (("name", "text"), ("value", "bytea")), same
+        ),
         _Table(
             "prices",
             "SELECT id, at, price, budget, fresh, even, polls, changed, failed, spent FROM prices ORDER BY id",
-            (("id", "int8"), ("at", "float8"), ("price", "float8"), ("budget", "float8"), ("fresh", "float8"),
-             ("even", "float8"), ("polls", "int8"), ("changed", "int8"), ("failed", "int8"), ("spent", "float8")),
+            (
+                ("id", "int8"),
+                ("at", "float8"),
+                ("price", "float8"),
+                ("budget", "float8"),
+                ("fresh", "float8"),
+                ("even", "float8"),
+                ("polls", "int8"),
+                ("changed", "int8"),
+                ("failed", "int8"),
+                ("spent", "float8"),
+            ),
             same,
         ),
         _Table(
@@ -203,13 +273,20 @@ def _tables(db: Connection, there: apsw.Connection) -> list[_Table]:
             (("name", "text"), ("shard", "int4"), ("value", "int8")),
             same,
         ),
-        _Table("listeners", "SELECT name, told FROM listeners ORDER BY name",
-               (("name", "text"), ("told", "int8")), same),
+        _Table(
+            "listeners", "SELECT name, told FROM listeners ORDER BY name", (("name", "text"), ("told", "int8")), same
+        ),
         _Table(
             "events",
             "SELECT number, source, address, version, at, digest FROM events ORDER BY number",
-            (("number", "int8"), ("source", "int8"), ("address", "text"), ("version", "int4"), ("at", "float8"),
-             ("digest", "bytea")),
+            (
+                ("number", "int8"),
+                ("source", "int8"),
+                ("address", "text"),
+                ("version", "int4"),
+                ("at", "float8"),
+                ("digest", "bytea"),
+            ),
             same,
         ),
-    ]  # fmt: skip
+    ]

@@ -125,7 +125,16 @@ def observe(db: Connection, entries: Sequence[Entry], epoch: int) -> None:
         copy.set_types(["int8", "int8", "float8", "int2", "float8", "float8", "int8", "text", "int8", "int4"])
         for e in entries:
             copy.write_row(
-                (e.claim.token, e.claim.source, e.polled_at, _NUMBER[e.answer],
-                 None if math.isinf(e.claim.last) else e.polled_at - e.claim.last, e.modified, e.received,
-                 clean(e.reason[:LONGEST_REASON]) or None, e.claim.latest, epoch)
-            )  # fmt: skip
+                (
+                    e.claim.token,
+                    e.claim.source,
+                    e.polled_at,
+                    _NUMBER[e.answer],
+                    None if math.isinf(e.claim.last) else e.polled_at - e.claim.last,
+                    e.modified,
+                    e.received,
+                    clean(e.reason[:LONGEST_REASON]) or None,
+                    e.claim.latest,
+                    epoch,
+                )
+            )

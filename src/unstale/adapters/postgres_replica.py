@@ -32,7 +32,7 @@ from unstale.adapters.postgres_schema import (
 )
 from unstale.adapters.sqlite_replica import ANSWERS
 from unstale.errors import StoreError, sentence
-from unstale.ports import Copy, Listing, Observation, Price, Standing
+from unstale.ports import Copy, FleetColumns, Listing, Observation, Price
 
 T = TypeVar("T")
 
@@ -72,24 +72,35 @@ class PostgresReplica:
         which = [int(source) for source in sources]
         rows = self._read(lambda db: db.execute(_LISTED + "WHERE s.id = ANY(%s)", (which,)).fetchall())
         known = {
-            source: Listing(address, kind, weight, cost, host, shortest, longest, json.loads(options or "{}"), paused,
-                            source, added_at)
+            source: Listing(
+                address,
+                kind,
+                weight,
+                cost,
+                host,
+                shortest,
+                longest,
+                json.loads(options or "{}"),
+                paused,
+                source,
+                added_at,
+            )
             for address, kind, weight, cost, host, shortest, longest, options, paused, source, added_at in rows
-        }  # fmt: skip
+        }
         return [known[source] for source in which if source in known]
 
-    def fleet(self, width: int) -> Standing:
+    def fleet(self, width: int) -> FleetColumns:
         """Everything a start needs, in columns."""
 
-        def whole(db: Connection) -> Standing:
+        def whole(db: Connection) -> FleetColumns:
             db.execute("SET LOCAL enable_seqscan = on")
-            return postgres_columns.standing(db, width)
+            return postgres_columns.columns_of(db, width)
 
         return self._at_once(whole)
 
-    def standing(self, sources: Sequence[int], width: int) -> Standing:
+    def columns_of(self, sources: Sequence[int], width: int) -> FleetColumns:
         """These sources in columns, those that exist, ids rising."""
-        return self._at_once(lambda db: postgres_columns.standing(db, width, sources))
+        return self._at_once(lambda db: postgres_columns.columns_of(db, width, sources))
 
     def search(
         self,
@@ -140,10 +151,19 @@ class PostgresReplica:
             ).fetchall()
         )
         return [
-            Observation(token, source, at, ANSWERS[answer], math.nan if elapsed is None else elapsed, modified, size,
-                        reason or "", epoch)
+            Observation(
+                token,
+                source,
+                at,
+                ANSWERS[answer],
+                math.nan if elapsed is None else elapsed,
+                modified,
+                size,
+                reason or "",
+                epoch,
+            )
             for token, at, answer, elapsed, modified, size, reason, _, epoch, _ in rows
-        ]  # fmt: skip
+        ]
 
     def prices(self, since: float) -> list[Price]:
         """The published prices from a time on, oldest first."""

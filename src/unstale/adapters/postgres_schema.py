@@ -103,8 +103,14 @@ def named(dsn: str) -> str:
     try:
         parts = conninfo_to_dict(dsn)
     except psycopg.Error:
-        raise InputError(sentence("store", "(not shown)", "is no address of a PostgreSQL database",
-                                  "write postgresql://user@host/database")) from None  # fmt: skip
+        raise InputError(
+            sentence(
+                "store",
+                "(not shown)",
+                "is no address of a PostgreSQL database",
+                "write postgresql://user@host/database",
+            )
+        ) from None
     port = f":{parts['port']}" if "port" in parts else ""
     host = parts.get("host") or ""
     return f"postgresql://{host}{port}/{parts.get('dbname') or ''}"
@@ -114,16 +120,24 @@ def connect(dsn: str, name: str, schema: str, *, idle: float = 0.0) -> Connectio
     """A connection that commits only what it is told to; a session idle for longer than `idle` seconds is ended."""
     with worded(name):
         db = psycopg.connect(
-            dsn, connect_timeout=REACH, application_name="unstale", keepalives_idle=10, keepalives_interval=5,
-            keepalives_count=3, tcp_user_timeout=20_000, autocommit=True,
-        )  # fmt: skip
+            dsn,
+            connect_timeout=REACH,
+            application_name="unstale",
+            keepalives_idle=10,
+            keepalives_interval=5,
+            keepalives_count=3,
+            tcp_user_timeout=20_000,
+            autocommit=True,
+        )
         try:
             version = db.info.server_version // 10_000
             if version < OLDEST:
                 raise StoreError(sentence("PostgreSQL", version, f"must be {OLDEST} or later", "use a newer server"))
             bounds = {
-                "lock_timeout": PATIENCE, "idle_in_transaction_session_timeout": PATIENCE, "idle_session_timeout": idle,
-            }  # fmt: skip
+                "lock_timeout": PATIENCE,
+                "idle_in_transaction_session_timeout": PATIENCE,
+                "idle_session_timeout": idle,
+            }
             db.execute(
                 sql.SQL("SELECT set_config('search_path', {}, false), ").format(sql.Literal(schema))
                 + sql.SQL(", ").join(
@@ -150,11 +164,18 @@ def recognise(db: Connection, name: str, schema: str) -> int:
         return 0
     version = db.execute("SELECT max(number) FROM version").fetchone() if {"version", "beliefs"} <= tables else None
     if version is None:
-        raise StoreError(sentence("store", name, f"has tables of another program in its schema {schema}",
-                                  "choose another database"))  # fmt: skip
+        raise StoreError(
+            sentence("store", name, f"has tables of another program in its schema {schema}", "choose another database")
+        )
     if version[0] > len(MIGRATIONS):
-        raise StoreError(sentence("store", name, f"has version {version[0]}, this program knows {len(MIGRATIONS)}",
-                                  "install a newer unstale"))  # fmt: skip
+        raise StoreError(
+            sentence(
+                "store",
+                name,
+                f"has version {version[0]}, this program knows {len(MIGRATIONS)}",
+                "install a newer unstale",
+            )
+        )
     return int(version[0])
 
 
@@ -185,8 +206,13 @@ def require_store(there: object, name: str) -> None:
 
 def check_schema(schema: str) -> str:
     """The name of a schema, if it is one that needs no quotes."""
-    require(schema.isidentifier() and schema == schema.lower() and schema.isascii() and len(schema) < 40, "schema",
-            repr(schema), "must be a word in lower case", "choose another name")  # fmt: skip
+    require(
+        schema.isidentifier() and schema == schema.lower() and schema.isascii() and len(schema) < 40,
+        "schema",
+        repr(schema),
+        "must be a word in lower case",
+        "choose another name",
+    )
     return schema
 
 

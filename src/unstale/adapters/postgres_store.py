@@ -33,7 +33,7 @@ from unstale.addresses import host_of
 from unstale.core.checks import number
 from unstale.errors import require
 from unstale.keeper.outcomes import Answer
-from unstale.ports import LEARNER, Claim, Entry, Event, Listing, Price, Standing
+from unstale.ports import LEARNER, Claim, Entry, Event, FleetColumns, Listing, Price
 
 T = TypeVar("T")
 
@@ -50,9 +50,17 @@ class PostgresStore(PostgresReplica):
     """
 
     def __init__(
-        self, dsn: str, *, versions: int = VERSIONS, horizon: float = HORIZON, create: bool = True,
-        schema: str = "unstale", grants: Grants | None = None, idle: float = 0.0, patience: float = PATIENCE,
-    ) -> None:  # fmt: skip
+        self,
+        dsn: str,
+        *,
+        versions: int = VERSIONS,
+        horizon: float = HORIZON,
+        create: bool = True,
+        schema: str = "unstale",
+        grants: Grants | None = None,
+        idle: float = 0.0,
+        patience: float = PATIENCE,
+    ) -> None:
         require(versions >= 1, "versions", versions, "must be 1 or more", "keep at least the newest copy")
         self._versions, self._horizon = int(versions), number("horizon", horizon, above=0, infinite=True)
         self._create, self._grants, self._idle = create, grants, idle
@@ -85,8 +93,16 @@ class PostgresStore(PostgresReplica):
             ids, new, replaced, following = [], {}, {}, iter(free)
             for s, text, at in zip(listings, options, places, strict=True):
                 site = hosts[s.host or host_of(s.address)]
-                given = (s.kind, float(s.weight), float(s.cost), hosts[s.host], float(s.shortest), float(s.longest),
-                         text, s.paused)  # fmt: skip
+                given = (
+                    s.kind,
+                    float(s.weight),
+                    float(s.cost),
+                    hosts[s.host],
+                    float(s.shortest),
+                    float(s.longest),
+                    text,
+                    s.paused,
+                )
                 if at not in known:
                     known[at] = next(following)[0]
                     new[known[at]] = (known[at], at, s.address, now, *given), site
@@ -132,13 +148,13 @@ class PostgresStore(PostgresReplica):
 
         return self._write(work)
 
-    def fleet(self, width: int) -> Standing:
+    def fleet(self, width: int) -> FleetColumns:
         """Everything a start needs, in columns."""
         return self._aware(super().fleet(width))
 
-    def standing(self, sources: Sequence[int], width: int) -> Standing:
+    def columns_of(self, sources: Sequence[int], width: int) -> FleetColumns:
         """These sources in columns, those that exist, ids rising."""
-        return self._aware(super().standing(sources, width))
+        return self._aware(super().columns_of(sources, width))
 
     def claim(self, now: float, limit: int, *, lease: float, owner: str) -> list[Claim]:
         """Up to `limit` sources that are due, longest overdue first."""
@@ -173,9 +189,15 @@ class PostgresStore(PostgresReplica):
             if mine:
                 self._record(db, mine)
             missing = len(entries) - len(mine) - len(done - held)
-            self._count(db, {"recorded": len(mine), "dropped": missing,
-                             **{a.value: sum(e.answer is a for e in mine) for a in Answer},
-                             "bytes": sum(e.received for e in mine)})  # fmt: skip
+            self._count(
+                db,
+                {
+                    "recorded": len(mine),
+                    "dropped": missing,
+                    **{a.value: sum(e.answer is a for e in mine) for a in Answer},
+                    "bytes": sum(e.received for e in mine),
+                },
+            )
             self._publish(db, mine, settings or {}, price)
             return [token in held or token in done for token in tokens]
 
@@ -254,7 +276,7 @@ class PostgresStore(PostgresReplica):
 
         return self._again(inside)
 
-    def _aware(self, standing: Standing) -> Standing:
+    def _aware(self, standing: FleetColumns) -> FleetColumns:
         """Who has read the learner's state goes by it: what is recorded next was learned under it."""
         value = standing.settings.get(LEARNER)
         if value is not None:
@@ -284,10 +306,18 @@ class PostgresStore(PostgresReplica):
             "FROM unnest(%s::bigint[], %s::bigint[], %s::float8[], %s::float8[], %s::float8[], %s::float8[], "
             " %s::int[], %s::int[], %s::bytea[]) n(source, token, due, last, bound, found, failures, version, belief) "
             "WHERE b.source = n.source".encode(),
-            ([e.claim.source for e in mine], [e.claim.token for e in mine], [float(e.due) for e in mine], list(last),
-             list(bound), list(found), list(failures), [version for version, _ in versions],
-             [e.belief for e in mine]),
-        )  # fmt: skip
+            (
+                [e.claim.source for e in mine],
+                [e.claim.token for e in mine],
+                [float(e.due) for e in mine],
+                list(last),
+                list(bound),
+                list(found),
+                list(failures),
+                [version for version, _ in versions],
+                [e.belief for e in mine],
+            ),
+        )
         new = [(e, version, digest) for e, (version, digest) in zip(mine, versions, strict=True) if digest]
         postgres_outbox.append(db, new, self._horizon)
 

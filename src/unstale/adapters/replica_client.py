@@ -64,11 +64,24 @@ class ReplicaClient:
     young as the winner's, which has them poll if they may.
     """
 
-    def __init__(self, replicas: Sequence[str], *, k: int = 2, seconds: float = SECONDS, limit: int = LARGEST,
-                 token: str = "", rng: np.random.Generator | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        replicas: Sequence[str],
+        *,
+        k: int = 2,
+        seconds: float = SECONDS,
+        limit: int = LARGEST,
+        token: str = "",
+        rng: np.random.Generator | None = None,
+    ) -> None:
         self._replicas = [web_address(one).text.rstrip("/") for one in dict.fromkeys(replicas)]
-        require(whole("k", k) <= len(self._replicas), "k", k, f"must be at most {len(self._replicas)}",
-                "name more replicas, or ask fewer")  # fmt: skip
+        require(
+            whole("k", k) <= len(self._replicas),
+            "k",
+            k,
+            f"must be at most {len(self._replicas)}",
+            "name more replicas, or ask fewer",
+        )
         self._k, self._seconds, self._limit, self._token = k, seconds, limit, token
         self._lines = [("accept", "*/*"), *([("authorization", f"Bearer {token}")] if token else [])]
         self._gate, self._rng = Gate(_ANYWHERE), rng or np.random.default_rng()
@@ -95,8 +108,12 @@ class ReplicaClient:
         best, body = await self._best(upstream, source, good)
         behind = [answer for answer in good if answer.as_of < best.as_of and answer.etag != best.etag]
         await asyncio.gather(*(self._tell(upstream, answer, source, best) for answer in behind))
-        return Freshest(best, body, tuple(replace(answer, body=None) for answer in answers),
-                        tuple(answer.replica for answer in behind))  # fmt: skip
+        return Freshest(
+            best,
+            body,
+            tuple(replace(answer, body=None) for answer in answers),
+            tuple(answer.replica for answer in behind),
+        )
 
     async def _best(self, upstream: HttpUpstream, source: str, good: Sequence[Reading]) -> tuple[Reading, bytes]:
         """The freshest answer and its body, which may have come from another one that holds the same bytes."""
@@ -140,8 +157,16 @@ class ReplicaClient:
             return Reading(where, reason=f"{where}: its answer has no Replica-Status: is it a replica?")
         if status.as_of > time.time() + SKEW:
             return Reading(where, reason=f"{where}: its copy is from the future: compare the clocks")
-        return Reading(where, status.as_of, status.version, headers.get("etag", ""), headers.get("content-type", ""),
-                       status.via, headers.get("content-location", ""), None if method == "HEAD" else body)  # fmt: skip
+        return Reading(
+            where,
+            status.as_of,
+            status.version,
+            headers.get("etag", ""),
+            headers.get("content-type", ""),
+            status.via,
+            headers.get("content-location", ""),
+            None if method == "HEAD" else body,
+        )
 
     async def _tell(self, upstream: HttpUpstream, behind: Reading, source: str, best: Reading) -> None:
         age = max(int(time.time() - best.as_of), 0)

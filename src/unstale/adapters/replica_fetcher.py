@@ -61,8 +61,13 @@ class ReplicaFetcher:
             return _refused(found, host, "its answer has no Replica-Status: it is no replica, or an old one")
         if why := doubt(status, request.since, begun, self._name):
             return _refused(found, host, why)
-        return replace(found, polled_at=min(status.as_of, begun), changed_at=(), via=", ".join(status.via),
-                       not_before=_again(status, begun))  # fmt: skip
+        return replace(
+            found,
+            polled_at=min(status.as_of, begun),
+            changed_at=(),
+            via=", ".join(status.via),
+            not_before=_again(status, begun),
+        )
 
     async def close(self) -> None:
         """Give back connections."""
@@ -76,5 +81,11 @@ def _again(status: Status, now: float) -> float:
 
 
 def _refused(found: Fetched, host: str, why: str) -> Fetched:
-    return Fetched(Answer.FAILED, found.polled_at, reason=f"{host}: {why}", status=found.status,
-                   address=found.address, received=found.received)  # fmt: skip
+    return Fetched(
+        Answer.FAILED,
+        found.polled_at,
+        reason=f"{host}: {why}",
+        status=found.status,
+        address=found.address,
+        received=found.received,
+    )

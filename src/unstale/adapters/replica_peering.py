@@ -25,8 +25,16 @@ class ReplicaPeering:
     `headers` go with every question, such as the token that a replica beyond this machine asks for.
     """
 
-    def __init__(self, web: HttpFetcher, *, name: str = "", limit: int = 16 * 2**20, seconds: float = SECONDS,
-                 headers: Mapping[str, str] | None = None, now: Callable[[], float] = time.time) -> None:  # fmt: skip
+    def __init__(
+        self,
+        web: HttpFetcher,
+        *,
+        name: str = "",
+        limit: int = 16 * 2**20,
+        seconds: float = SECONDS,
+        headers: Mapping[str, str] | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._web, self._limit, self._seconds, self._headers = web, limit, seconds, headers or {}
         self._copies = ReplicaFetcher(web, name=name, now=now)
 
@@ -51,9 +59,10 @@ class ReplicaPeering:
         """A replica's copy of a source."""
         options = {"upstream": peer}
         return await self._copies.fetch(
-            Request(source, headers=self._headers, options=options, limit=self._limit, seconds=self._seconds,
-                    since=since)
-        )  # fmt: skip
+            Request(
+                source, headers=self._headers, options=options, limit=self._limit, seconds=self._seconds, since=since
+            )
+        )
 
 
 def read_digest(body: bytes) -> tuple[list[tuple[str, float, bytes]], float, int | None]:

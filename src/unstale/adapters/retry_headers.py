@@ -17,9 +17,16 @@ _EPOCH = 1e9
 #: answers whose Retry-After means something
 _WAITING = frozenset({301, 302, 303, 307, 308, 413, 429, 503})
 _PAIR = re.compile(r"\b(r|t|remaining|reset)=([0-9]+)")
-_ASKING = frozenset({
-    "retry-after", "ratelimit", "ratelimit-remaining", "ratelimit-reset", "x-ratelimit-remaining", "x-ratelimit-reset",
-})  # fmt: skip
+_ASKING = frozenset(
+    {
+        "retry-after",
+        "ratelimit",
+        "ratelimit-remaining",
+        "ratelimit-reset",
+        "x-ratelimit-remaining",
+        "x-ratelimit-reset",
+    }
+)
 #: the headers that `wait` reads
 HEADERS = _ASKING | {"date"}
 

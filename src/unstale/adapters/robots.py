@@ -50,8 +50,15 @@ class Robots:
     `kept` bounds the origins remembered; the one asked longest ago is forgotten first.
     """
 
-    def __init__(self, look: Callable[[Request], Awaitable[Reply]], *, agent: str = "unstale", seconds: float = 30.0,
-                 kept: int = 4096, now: Callable[[], float] = time.time) -> None:  # fmt: skip
+    def __init__(
+        self,
+        look: Callable[[Request], Awaitable[Reply]],
+        *,
+        agent: str = "unstale",
+        seconds: float = 30.0,
+        kept: int = 4096,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._look, self._agent, self._seconds, self._kept, self._now = look, agent, seconds, kept, now
         self._known: dict[str, _Known] = {}
         self._asking: dict[str, asyncio.Task[_Known]] = {}

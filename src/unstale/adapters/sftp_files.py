@@ -74,10 +74,17 @@ class SftpPlace:
         left = self._leash.left
         self._connection = dial(where.host, port, gate, self._leash)
         self._client.connect(
-            where.host, port, str(options.get("username", "")) or None, str(options.get("password", "")) or None,
-            sock=self._connection, look_for_keys=own, allow_agent=own,
-            timeout=left, banner_timeout=left, auth_timeout=left,
-        )  # fmt: skip
+            where.host,
+            port,
+            str(options.get("username", "")) or None,
+            str(options.get("password", "")) or None,
+            sock=self._connection,
+            look_for_keys=own,
+            allow_agent=own,
+            timeout=left,
+            banner_timeout=left,
+            auth_timeout=left,
+        )
         self._sftp = self._client.open_sftp()
         self._sftp.get_channel().settimeout(self._leash.left)
 

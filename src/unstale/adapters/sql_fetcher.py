@@ -49,9 +49,15 @@ class SqlFetcher:
     """
 
     def __init__(
-        self, target: Path, gate: Gate | None = None, *, roots: Iterable[Path] = (), held: Iterable[Path] = (),
-        threads: int = 8, now: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+        self,
+        target: Path,
+        gate: Gate | None = None,
+        *,
+        roots: Iterable[Path] = (),
+        held: Iterable[Path] = (),
+        threads: int = 8,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._target, self._gate, self._now = target, gate or Gate(), now
         self._roots = [root.resolve() for root in roots]
         self._held = [target, *held]
@@ -221,10 +227,15 @@ def _fetched(request: Request, seen: Look, done: Held, polled_at: float, receive
         return Fetched(Answer.FAILED, polled_at, reason=f"its account has more than {request.limit} bytes")
     told = seen.changed_at
     return Fetched(
-        Answer.CHANGED, polled_at, done.manifest, "application/json", etag,
+        Answer.CHANGED,
+        polled_at,
+        done.manifest,
+        "application/json",
+        etag,
         changed_at=(told,) if told is not None and 0.0 < told < polled_at else (),
-        address=request.address, received=max(received, len(done.manifest)),
-    )  # fmt: skip
+        address=request.address,
+        received=max(received, len(done.manifest)),
+    )
 
 
 def _name(wanted: Ask) -> str:

@@ -28,8 +28,18 @@ SWEEP = 86400.0
 MAX_BYTES = 2**30
 PROBES = ("auto", "changed", "xmin", "checksum", "count")
 # What else an address may say: nothing that leads to another place or loads a file.
-_PARAMETERS = {"sslmode", "ssl", "channel_binding", "gssencmode", "charset", "application_name", "driver", "Encrypt",
-               "TrustServerCertificate", "service_name"}  # fmt: skip
+_PARAMETERS = {
+    "sslmode",
+    "ssl",
+    "channel_binding",
+    "gssencmode",
+    "charset",
+    "application_name",
+    "driver",
+    "Encrypt",
+    "TrustServerCertificate",
+    "service_name",
+}
 _HARMLESS = re.compile(r"[\w .+{}-]*")
 
 
@@ -58,27 +68,46 @@ def ask(address: str, options: Mapping[str, Any]) -> Ask:
     place, _, fragment = address.partition("#")
     table, query = str(options.get("table") or unquote(fragment)), str(options.get("query") or "").strip()
     query = query.removesuffix(";").rstrip()
-    require(bool(table) != bool(query), "address", "with options", "must name a table or a query, not both",
-            "end it with #table, or give the option table or query")  # fmt: skip
+    require(
+        bool(table) != bool(query),
+        "address",
+        "with options",
+        "must name a table or a query, not both",
+        "end it with #table, or give the option table or query",
+    )
     require(";" not in query, "query", "with a semicolon", "must be one statement", "leave the semicolon out")
-    require(re.match(r"(select|with|values)\b", query, re.IGNORECASE) or not query, "query", repr(query[:20]),
-            "must begin with SELECT or WITH", "only reading is polled")  # fmt: skip
+    require(
+        re.match(r"(select|with|values)\b", query, re.IGNORECASE) or not query,
+        "query",
+        repr(query[:20]),
+        "must begin with SELECT or WITH",
+        "only reading is polled",
+    )
     key = options.get("key") or ()
     require(isinstance(key, str | list | tuple), "key", repr(key), "must name columns", "give a name or a list of them")
     key = (key,) if isinstance(key, str) else tuple(map(str, key))
     probe, changed = options.get("probe", "auto"), str(options.get("changed") or "")
     require(probe in PROBES, "probe", repr(probe), f"must be one of {', '.join(PROBES)}", "choose one")
-    require(changed or probe != "changed", "probe", "'changed'", "needs the column that it looks at",
-            "name it in the option changed")  # fmt: skip
+    require(
+        changed or probe != "changed",
+        "probe",
+        "'changed'",
+        "needs the column that it looks at",
+        "name it in the option changed",
+    )
     require(probe != "xmin" or not query, "probe", "'xmin'", "needs a table", "choose checksum for a query")
     return Ask(
-        place, table, query, key, changed,
+        place,
+        table,
+        query,
+        key,
+        changed,
         number("overlap", options.get("overlap", OVERLAP), least=0),
         probe,
         int(number("batch", options.get("batch", 1000), least=1, most=1e6)),
         number("sweep", options.get("sweep", SWEEP), above=0, infinite=True),
         int(number("max_bytes", options.get("max_bytes", MAX_BYTES), least=1)),
-    )  # fmt: skip
+    )
 
 
 def split(table: str) -> tuple[str | None, str]:
@@ -112,14 +141,22 @@ def dialled(address: URL, gate: Gate, roots: Sequence[Path], left: float) -> tup
     """
     query = dict(address.query)
     folder = query.pop("host", None)
-    odd = [name for name, value in query.items()
-           if name not in _PARAMETERS or not isinstance(value, str) or not _HARMLESS.fullmatch(value)]  # fmt: skip
+    odd = [
+        name
+        for name, value in query.items()
+        if name not in _PARAMETERS or not isinstance(value, str) or not _HARMLESS.fullmatch(value)
+    ]
     require(not odd, "address", f"with {', '.join(odd)}", "says more than is allowed", "leave it out")
     postgres = address.get_backend_name() == "postgresql"
     libpq = {"connect_timeout": max(2, int(left) + 1)} if "+psycopg" in address.drivername else {}
     if folder is not None and not address.host:
-        require(isinstance(folder, str) and postgres, "address", "with host", "may only name PostgreSQL's socket",
-                "write the host before the slash")  # fmt: skip
+        require(
+            isinstance(folder, str) and postgres,
+            "address",
+            "with host",
+            "may only name PostgreSQL's socket",
+            "write the host before the slash",
+        )
         _inside(Path(str(folder)).resolve(), roots)
         return address, libpq
     require(address.host and folder is None, "address", "of a database", "must name one host", "write //host/name")
@@ -139,6 +176,7 @@ def _resolved(host: str, port: int | None, gate: Gate) -> list[str]:
     numbers = list(dict.fromkeys(str(place[4][0]) for place in found))
     for dialled in numbers:
         if not gate.permits(dialled):
-            raise InputError(f"its address {dialled} is not public, add it to allow_networks in the settings if it may "
-                             "be polled")  # fmt: skip
+            raise InputError(
+                f"its address {dialled} is not public, add it to allow_networks in the settings if it may be polled"
+            )
     return numbers

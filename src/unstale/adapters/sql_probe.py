@@ -94,9 +94,11 @@ def _changed(source: Source, shape: list[str], mark: str) -> Look:
 
 def _xmin(source: Source, shape: list[str], mark: str) -> Look:
     rows, total, running, following = source.one(
-        "count(*)", "coalesce(sum(hashint8extended(q.xmin::text::bigint, 0)), 0)::text",
-        "txid_snapshot_xmin(txid_current_snapshot())", _FOLLOWING,
-    )  # fmt: skip
+        "count(*)",
+        "coalesce(sum(hashint8extended(q.xmin::text::bigint, 0)), 0)::text",
+        "txid_snapshot_xmin(txid_current_snapshot())",
+        _FOLLOWING,
+    )
     since = None
     # A mark from the future is that of another server, or of one that was set back.
     if mark and int(mark) <= following:

@@ -136,8 +136,9 @@ class Source:
         try:
             address = self._sa.engine.make_url(text)
         except (self._sa.exc.ArgumentError, ValueError):
-            raise InputError("address is not a database's: write it like postgresql://user:$PASSWORD@host/name#table"
-                             ) from None  # fmt: skip
+            raise InputError(
+                "address is not a database's: write it like postgresql://user:$PASSWORD@host/name#table"
+            ) from None
         #: what reasons call it: the host as listed, for its name may be a secret of the environment
         self.host = address.host or address.get_backend_name()
         address = address.set(drivername=_DRIVERS.get(address.drivername, address.drivername))
@@ -181,11 +182,12 @@ class Source:
         connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
         wanted = _SETTINGS | {"statement_timeout": str(max(1, int(left * 1000)))}
         for name, value in wanted.items():
-            connection.execute(self._sa.text("SELECT set_config(:name, :value, true)"),
-                               {"name": name, "value": value})  # fmt: skip
+            connection.execute(self._sa.text("SELECT set_config(:name, :value, true)"), {"name": name, "value": value})
         if self.ask.query and connection.exec_driver_sql("SHOW is_superuser").scalar() == "on":
-            raise InputError("the role of a query must not be a superuser, who can do more than read tables: make one "
-                             "that may only SELECT")  # fmt: skip
+            raise InputError(
+                "the role of a query must not be a superuser, who can do more than read tables: make one "
+                "that may only SELECT"
+            )
 
     def _found(self) -> Any:
         sa = self._sa
@@ -194,8 +196,11 @@ class Source:
             return sa.text(self.ask.query.replace(":", "\\:") + "\n").columns().subquery("q")
         schema, name = split(self.ask.table)
         if not sa.inspect(self._open()).has_table(name, schema=schema):
-            raise InputError(sentence("table", repr(self.ask.table), "is not there, or not for us to read",
-                                      "check its name and schema"))  # fmt: skip
+            raise InputError(
+                sentence(
+                    "table", repr(self.ask.table), "is not there, or not for us to read", "check its name and schema"
+                )
+            )
         return sa.table(name, schema=schema).alias("q")
 
     def _all(self, names: Sequence[str] | None = None) -> Any:
@@ -224,8 +229,9 @@ class Source:
 
 
 def _sqlite(file: Path, patient: Callable[[], bool]) -> sqlite3.Connection:
-    driver = sqlite3.connect(f"{file.as_uri()}?mode=ro", timeout=0.0, isolation_level=None, uri=True,
-                             check_same_thread=False)  # fmt: skip
+    driver = sqlite3.connect(
+        f"{file.as_uri()}?mode=ro", timeout=0.0, isolation_level=None, uri=True, check_same_thread=False
+    )
     driver.text_factory = _decoded
     driver.execute("PRAGMA query_only = 1")
     while True:

@@ -60,8 +60,11 @@ class Tables:
     def __init__(self, path: Path, patient: Callable[[], bool]) -> None:
         library = apsw.sqlite_lib_version()
         if not safe(tuple(int(part) for part in library.split("."))):
-            raise StoreError(sentence("SQLite", library, "can lose what it has committed (WAL-reset bug)",
-                                      "install apsw 3.51.3 or later"))  # fmt: skip
+            raise StoreError(
+                sentence(
+                    "SQLite", library, "can lose what it has committed (WAL-reset bug)", "install apsw 3.51.3 or later"
+                )
+            )
         with _worded(path):
             self._db = apsw.Connection(str(path))
         self._path = path
@@ -144,10 +147,22 @@ class Tables:
                 lost, held = held.rows, self._begin(held)
             done = self._apply(held, kind, among, lost)
             marks = ", ".join("?" * 11)
-            self._db.execute(f"INSERT OR REPLACE INTO unstale_tables VALUES({marks})", (
-                done.name, done.view, json.dumps(done.columns), json.dumps(done.key), done.rows, done.digest,
-                done.probe, done.mark, done.read_at, done.manifest, done.edition,
-            ))  # fmt: skip
+            self._db.execute(
+                f"INSERT OR REPLACE INTO unstale_tables VALUES({marks})",
+                (
+                    done.name,
+                    done.view,
+                    json.dumps(done.columns),
+                    json.dumps(done.key),
+                    done.rows,
+                    done.digest,
+                    done.probe,
+                    done.mark,
+                    done.read_at,
+                    done.manifest,
+                    done.edition,
+                ),
+            )
         return done
 
     def close(self) -> None:
@@ -163,8 +178,9 @@ class Tables:
         application = self._db.pragma("application_id")
         if application != APPLICATION:
             if application or self._db.execute("SELECT count(*) FROM sqlite_schema").get:
-                raise StoreError(sentence("target", repr(str(self._path)), "is another program's database",
-                                          "choose another file"))  # fmt: skip
+                raise StoreError(
+                    sentence("target", repr(str(self._path)), "is another program's database", "choose another file")
+                )
             self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
         if application != APPLICATION:
@@ -187,8 +203,9 @@ class Tables:
         """An empty table of this shape, seen under its name unless another one has it."""
         taken = self._db.execute(
             "SELECT 1 FROM unstale_tables WHERE view = ? AND name <> ? UNION SELECT 1 FROM sqlite_schema "
-            "WHERE name = ? COLLATE NOCASE AND type <> 'view'", (held.view, held.name, held.view),
-        ).get  # fmt: skip
+            "WHERE name = ? COLLATE NOCASE AND type <> 'view'",
+            (held.view, held.name, held.view),
+        ).get
         view = f"{held.view}_{held.name[-6:]}" if taken else held.view
         names = ", ".join(map(_quoted, _local(held.columns)))
         shown = ", ".join(
@@ -217,16 +234,23 @@ class Tables:
         if inserted[0]:
             self._db.execute(f"INSERT INTO {table} SELECT i.* {new}")
         done = replace(
-            held, rows=held.rows + inserted[0] - removed[0], edition=held.edition + 1,
+            held,
+            rows=held.rows + inserted[0] - removed[0],
+            edition=held.edition + 1,
             digest=moved(held.digest, come[1] + inserted[1] - removed[1] - replaced[1]),
-        )  # fmt: skip
+        )
         if held.manifest and not (removed[0] or replaced[0] or inserted[0] or lost):
             return done
         account = {
-            "changed": replaced[0], "columns": list(done.columns), "deleted": removed[0] + lost,
-            "digest": done.digest.hex(), "inserted": inserted[0], "probe": kind, "rows": done.rows,
+            "changed": replaced[0],
+            "columns": list(done.columns),
+            "deleted": removed[0] + lost,
+            "digest": done.digest.hex(),
+            "inserted": inserted[0],
+            "probe": kind,
+            "rows": done.rows,
             "table": done.view,
-        }  # fmt: skip
+        }
         return replace(done, manifest=json.dumps(account, sort_keys=True, separators=(",", ":")).encode())
 
     def _total(self, statement: str) -> tuple[int, int]:
@@ -281,5 +305,8 @@ def _worded(path: Path) -> Iterator[None]:
     try:
         yield
     except apsw.Error as error:
-        raise StoreError(sentence("target", repr(str(path)), f"could not be used ({error})",
-                                  "check the disk and who else has it open")) from error  # fmt: skip
+        raise StoreError(
+            sentence(
+                "target", repr(str(path)), f"could not be used ({error})", "check the disk and who else has it open"
+            )
+        ) from error

@@ -124,6 +124,7 @@ def _named(value: Any) -> str:
         return str(value)
     if object.__repr__(value) == str(value):
         # Its text would name a place in memory, and be another one at every poll.
-        raise InputError(sentence("column", f"of type {type(value).__name__}", "has no text of its own",
-                                  "leave it out with a query"))  # fmt: skip
+        raise InputError(
+            sentence("column", f"of type {type(value).__name__}", "has no text of its own", "leave it out with a query")
+        )
     return str(value)

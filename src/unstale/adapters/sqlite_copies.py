@@ -66,8 +66,14 @@ def read(db: apsw.Connection, source: int, version: int | None) -> Copy | None:
     number, taken_at, *told, digest, size, packed = row
     data = _unpacked(digest, size, packed)
     if data is None:
-        raise StoreError(sentence("copy", f"{number} of source {source}", "is damaged on the disk",
-                                  "poll the source again or restore a backup"))  # fmt: skip
+        raise StoreError(
+            sentence(
+                "copy",
+                f"{number} of source {source}",
+                "is damaged on the disk",
+                "poll the source again or restore a backup",
+            )
+        )
     return Copy(source, number, taken_at, digest, Body(data, *told))
 
 

@@ -20,7 +20,7 @@ from unstale.adapters import sqlite_copies
 from unstale.adapters.sqlite_schema import connect_reading
 from unstale.errors import StoreError, sentence
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Copy, Listing, Observation, Price, Standing
+from unstale.ports import Copy, FleetColumns, Listing, Observation, Price
 
 #: answers as they are stored
 ANSWERS = (Answer.UNCHANGED, Answer.CHANGED, Answer.FAILED)
@@ -62,18 +62,29 @@ class SqliteReplica:
                 ((int(source),) for source in sources),
             )
             return [
-                Listing(address, kind, weight, cost, host, shortest, longest, json.loads(options or "{}"),
-                        bool(paused), source, added_at)
+                Listing(
+                    address,
+                    kind,
+                    weight,
+                    cost,
+                    host,
+                    shortest,
+                    longest,
+                    json.loads(options or "{}"),
+                    bool(paused),
+                    source,
+                    added_at,
+                )
                 for address, kind, weight, cost, host, shortest, longest, options, paused, source, added_at in rows
-            ]  # fmt: skip
+            ]
 
-    def fleet(self, width: int) -> Standing:
+    def fleet(self, width: int) -> FleetColumns:
         """Everything a start needs, in columns."""
         with self._at_once() as db:
             count = db.execute("SELECT count(*) FROM sources").get
             return _standing(db, db.execute(_COLUMNS + "ORDER BY s.id"), count, width)
 
-    def standing(self, sources: Sequence[int], width: int) -> Standing:
+    def columns_of(self, sources: Sequence[int], width: int) -> FleetColumns:
         """These sources in columns, those that exist, ids rising."""
         with self._at_once() as db:
             which = [(source,) for source in sorted({int(source) for source in sources})]
@@ -147,10 +158,19 @@ class SqliteReplica:
                 (source, limit),
             ).fetchall()
         return [
-            Observation(token, source, at, ANSWERS[answer], math.nan if elapsed is None else elapsed, modified, size,
-                        reason or "", epoch)
+            Observation(
+                token,
+                source,
+                at,
+                ANSWERS[answer],
+                math.nan if elapsed is None else elapsed,
+                modified,
+                size,
+                reason or "",
+                epoch,
+            )
             for token, _, at, answer, elapsed, modified, size, reason, _, epoch in rows
-        ]  # fmt: skip
+        ]
 
     def prices(self, since: float) -> list[Price]:
         """The published prices from a time on, oldest first."""
@@ -269,7 +289,7 @@ def _worded(path: Path) -> Iterator[None]:
         raise StoreError(sentence("store", repr(str(path)), rule, remedy)) from error
 
 
-def _standing(db: apsw.Connection, rows: Iterator[Any], count: int, width: int) -> Standing:
+def _standing(db: apsw.Connection, rows: Iterator[Any], count: int, width: int) -> FleetColumns:
     """Rows of `_COLUMNS` in columns."""
     whole, floats = np.zeros((4, count), dtype=np.int64), np.zeros((7, count))
     beliefs = np.zeros((count, width))
@@ -287,9 +307,23 @@ def _standing(db: apsw.Connection, rows: Iterator[Any], count: int, width: int) 
     names: Any = db.executemany("SELECT name FROM hosts WHERE id = ?", ((int(h),) for h in hosts))
     settings: dict[str, bytes] = dict(_all(db, "SELECT name, value FROM settings"))
     price: Any = db.execute(f"SELECT {_PRICE} FROM prices ORDER BY id DESC LIMIT 1").fetchone()
-    return Standing(source, weight, cost, shortest, longest, place.astype(np.int64, copy=False),
-                    tuple(name for (name,) in names), paused != 0, due, last, found, failures, beliefs, settings,
-                    Price(*price) if price else None)  # fmt: skip
+    return FleetColumns(
+        source,
+        weight,
+        cost,
+        shortest,
+        longest,
+        place.astype(np.int64, copy=False),
+        tuple(name for (name,) in names),
+        paused != 0,
+        due,
+        last,
+        found,
+        failures,
+        beliefs,
+        settings,
+        Price(*price) if price else None,
+    )
 
 
 def _all(db: apsw.Connection, query: str) -> list[Any]:

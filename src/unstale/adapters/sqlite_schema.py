@@ -112,8 +112,14 @@ def connect_reading(path: Path) -> apsw.Connection:
     version = db.pragma("user_version")
     if version < len(MIGRATIONS):
         db.close()
-        raise StoreError(sentence("store", repr(str(path)), f"has version {version}, this program reads "
-                                  f"{len(MIGRATIONS)}", "open it for writing once, which brings it up"))  # fmt: skip
+        raise StoreError(
+            sentence(
+                "store",
+                repr(str(path)),
+                f"has version {version}, this program reads {len(MIGRATIONS)}",
+                "open it for writing once, which brings it up",
+            )
+        )
     return db
 
 
@@ -123,10 +129,16 @@ def connect(path: Path, *, create: bool = True) -> apsw.Connection:
     try:
         mode = db.execute("PRAGMA journal_mode = WAL").get
         if mode != "wal":
-            raise StoreError(sentence("store", repr(str(path)), f"has no write-ahead log here but {mode}",
-                                      "put it on a local disk"))  # fmt: skip
-        for setting in ("synchronous = FULL", "wal_autocheckpoint = 4000", "journal_size_limit = 67108864",
-                        "cache_size = -65536", "temp_store = MEMORY"):  # fmt: skip
+            raise StoreError(
+                sentence("store", repr(str(path)), f"has no write-ahead log here but {mode}", "put it on a local disk")
+            )
+        for setting in (
+            "synchronous = FULL",
+            "wal_autocheckpoint = 4000",
+            "journal_size_limit = 67108864",
+            "cache_size = -65536",
+            "temp_store = MEMORY",
+        ):
             db.execute(f"PRAGMA {setting}")
         _migrate(db)
     except BaseException:
@@ -138,11 +150,15 @@ def connect(path: Path, *, create: bool = True) -> apsw.Connection:
 def _open(path: Path, flags: int) -> apsw.Connection:
     library = apsw.sqlite_lib_version()
     if not safe(tuple(int(part) for part in library.split("."))):
-        raise StoreError(sentence("SQLite", library, "can lose what it has committed (WAL-reset bug)",
-                                  "install apsw 3.51.3 or later"))  # fmt: skip
+        raise StoreError(
+            sentence(
+                "SQLite", library, "can lose what it has committed (WAL-reset bug)", "install apsw 3.51.3 or later"
+            )
+        )
     if not flags & apsw.SQLITE_OPEN_CREATE and not path.exists():
-        raise StoreError(sentence("store", repr(str(path)), "does not exist",
-                                  "check its name, or add a source to make it"))  # fmt: skip
+        raise StoreError(
+            sentence("store", repr(str(path)), "does not exist", "check its name, or add a source to make it")
+        )
     db = apsw.Connection(str(path), flags=flags)
     try:
         db.set_busy_timeout(PATIENCE)
@@ -157,11 +173,16 @@ def _recognise(db: apsw.Connection, path: Path) -> None:
     version, application = db.pragma("user_version"), db.pragma("application_id")
     tables = db.execute("SELECT count(*) FROM sqlite_schema").get
     if application != APPLICATION and (tables or application):
-        raise StoreError(sentence("store", repr(str(path)), "is another program's database",
-                                  "choose another file"))  # fmt: skip
+        raise StoreError(sentence("store", repr(str(path)), "is another program's database", "choose another file"))
     if version > len(MIGRATIONS):
-        raise StoreError(sentence("store", repr(str(path)), f"has version {version}, this program knows "
-                                  f"{len(MIGRATIONS)}", "install a newer unstale"))  # fmt: skip
+        raise StoreError(
+            sentence(
+                "store",
+                repr(str(path)),
+                f"has version {version}, this program knows {len(MIGRATIONS)}",
+                "install a newer unstale",
+            )
+        )
 
 
 def _migrate(db: apsw.Connection) -> None:

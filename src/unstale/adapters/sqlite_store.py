@@ -76,8 +76,16 @@ class SqliteStore(SqliteReplica):
             ids, new, replaced = [], [], []
             for s, text in zip(listings, options, strict=True):
                 source = known.get(s.address)
-                given = (s.kind, float(s.weight), float(s.cost), hosts[s.host], float(s.shortest), float(s.longest),
-                         text, int(s.paused))  # fmt: skip
+                given = (
+                    s.kind,
+                    float(s.weight),
+                    float(s.cost),
+                    hosts[s.host],
+                    float(s.shortest),
+                    float(s.longest),
+                    text,
+                    int(s.paused),
+                )
                 if source is None:
                     source = known[s.address] = following
                     following += 1
@@ -192,10 +200,16 @@ class SqliteStore(SqliteReplica):
             )
             new = [(e, version, digest) for e, (version, digest) in zip(mine, kept, strict=True) if digest]
             db.executemany("INSERT INTO sched(due, source) VALUES (?, ?)", ((e.due, e.claim.source) for e in mine))
-            _count(db, {"recorded": len(mine), "dropped": len(entries) - len(mine),
-                        **{a.value: sum(e.answer is a for e in mine) for a in Answer},
-                        "bytes": sum(e.received for e in mine),
-                        "events": sqlite_outbox.append(db, new, self._horizon)})  # fmt: skip
+            _count(
+                db,
+                {
+                    "recorded": len(mine),
+                    "dropped": len(entries) - len(mine),
+                    **{a.value: sum(e.answer is a for e in mine) for a in Answer},
+                    "bytes": sum(e.received for e in mine),
+                    "events": sqlite_outbox.append(db, new, self._horizon),
+                },
+            )
             db.executemany(
                 "INSERT INTO settings(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
                 (settings or {}).items(),
@@ -265,8 +279,15 @@ class SqliteStore(SqliteReplica):
         claim = entry.claim
         if entry.body is None:
             return claim.version, None
-        return sqlite_copies.keep(db, claim.source, claim.version, entry.body, entry.polled_at, self._versions,
-                                  same=entry.answer is Answer.UNCHANGED)  # fmt: skip
+        return sqlite_copies.keep(
+            db,
+            claim.source,
+            claim.version,
+            entry.body,
+            entry.polled_at,
+            self._versions,
+            same=entry.answer is Answer.UNCHANGED,
+        )
 
     @contextmanager
     def _writing(self) -> Iterator[apsw.Connection]:
@@ -300,12 +321,21 @@ def _observe(db: apsw.Connection, entries: Iterable[Entry], epoch: int) -> None:
         "INSERT INTO observations(token, source, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            (e.claim.token, e.claim.source, e.polled_at, _NUMBER[e.answer],
-             None if math.isinf(e.claim.last) else e.polled_at - e.claim.last, e.modified, e.received,
-             e.reason[:LONGEST_REASON] or None, e.claim.latest, epoch)
+            (
+                e.claim.token,
+                e.claim.source,
+                e.polled_at,
+                _NUMBER[e.answer],
+                None if math.isinf(e.claim.last) else e.polled_at - e.claim.last,
+                e.modified,
+                e.received,
+                e.reason[:LONGEST_REASON] or None,
+                e.claim.latest,
+                epoch,
+            )
             for e in entries
         ),
-    )  # fmt: skip
+    )
 
 
 def _take_out(db: apsw.Connection, sources: Iterable[tuple[int]]) -> None:

@@ -25,14 +25,19 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 def check_listings(listings: Sequence[Listing], now: float, duplicates: str) -> list[str | None]:
     """Refuse the first listing that breaks a rule, by its place; the options of each as JSON, None if it has none."""
     number("now", now)
-    require(duplicates in ("refuse", "replace"), "duplicates", repr(duplicates), "must be refuse or replace",
-            "choose one")  # fmt: skip
+    require(
+        duplicates in ("refuse", "replace"), "duplicates", repr(duplicates), "must be refuse or replace", "choose one"
+    )
     texts: list[str | None] = []
     for i, listing in enumerate(listings):
         # One comparison chain decides for nearly all, the checks that word the error follow only when it fails.
-        if not (0.0 <= listing.weight < math.inf and 0.0 < listing.cost < math.inf
-                and 0.0 <= listing.shortest <= listing.longest and listing.longest > 0.0
-                and listing.shortest < math.inf):  # fmt: skip
+        if not (
+            0.0 <= listing.weight < math.inf
+            and 0.0 < listing.cost < math.inf
+            and 0.0 <= listing.shortest <= listing.longest
+            and listing.longest > 0.0
+            and listing.shortest < math.inf
+        ):
             _refuse_numbers(i, listing)
         _check_address(i, listing.address)
         texts.append(_options(i, listing.options) if listing.options else None)
@@ -49,8 +54,11 @@ def refuse_duplicates(listings: Sequence[Listing], known: Collection[str]) -> No
         seen.add(listing.address)
     if again:
         others = f", and {len(again) - 1} others" if len(again) > 1 else ""
-        raise InputError(sentence("address", repr(again[0][:80]), f"is listed already{others}",
-                                  "leave them out, or replace duplicates"))  # fmt: skip
+        raise InputError(
+            sentence(
+                "address", repr(again[0][:80]), f"is listed already{others}", "leave them out, or replace duplicates"
+            )
+        )
 
 
 def check_entries(entries: Sequence[Entry]) -> None:
@@ -65,18 +73,34 @@ def check_entries(entries: Sequence[Entry]) -> None:
         if entry.modified is not None and not math.isfinite(entry.modified):
             number(f"entries[{i}].modified", entry.modified, remedy="leave it out if the source does not tell")
         if entry.belief is not None and len(entry.belief) % 8:
-            raise InputError(sentence(f"entries[{i}].belief", f"of {len(entry.belief)} bytes",
-                                      "must be whole floats of 8 bytes", "give row.tobytes()"))  # fmt: skip
-        require(entry.claim.token not in seen, f"entries[{i}].claim", entry.claim.token, "is there twice",
-                "record a claim once")  # fmt: skip
+            raise InputError(
+                sentence(
+                    f"entries[{i}].belief",
+                    f"of {len(entry.belief)} bytes",
+                    "must be whole floats of 8 bytes",
+                    "give row.tobytes()",
+                )
+            )
+        require(
+            entry.claim.token not in seen,
+            f"entries[{i}].claim",
+            entry.claim.token,
+            "is there twice",
+            "record a claim once",
+        )
         seen.add(entry.claim.token)
 
 
 def check_due(sources: Sequence[int], due: Sequence[float], was: Sequence[float] | None) -> None:
     """Refuse due times that are not one per source, or NaN."""
     for name, times in (("due", due), ("was", due if was is None else was)):
-        require(len(sources) == len(times), name, f"of {len(times)}",
-                f"must be one for each of {len(sources)} sources", "give as many")  # fmt: skip
+        require(
+            len(sources) == len(times),
+            name,
+            f"of {len(times)}",
+            f"must be one for each of {len(sources)} sources",
+            "give as many",
+        )
     for i, time in enumerate(() if was is None else was):
         if math.isnan(time):
             number(f"was[{i}]", time, infinite=True)
@@ -105,22 +129,34 @@ def _refuse_numbers(i: int, listing: Listing) -> None:
     number(f"listings[{i}].cost", listing.cost, above=0)
     number(f"listings[{i}].shortest", listing.shortest, least=0)
     number(f"listings[{i}].longest", listing.longest, above=0, infinite=True)
-    raise InputError(sentence(f"listings[{i}].shortest", listing.shortest,
-                              f"must not exceed longest {listing.longest}", "swap them"))  # fmt: skip
+    raise InputError(
+        sentence(f"listings[{i}].shortest", listing.shortest, f"must not exceed longest {listing.longest}", "swap them")
+    )
 
 
 def _check_address(i: int, address: str) -> None:
     name = f"listings[{i}].address"
     shown = repr(address[:80])
     require(address.strip(), name, shown, "is empty", "say where the source is")
-    require(len(address) <= LONGEST_ADDRESS, name, f"of {len(address)} characters",
-            f"must have at most {LONGEST_ADDRESS}", "shorten it")  # fmt: skip
+    require(
+        len(address) <= LONGEST_ADDRESS,
+        name,
+        f"of {len(address)} characters",
+        f"must have at most {LONGEST_ADDRESS}",
+        "shorten it",
+    )
     require(not _CONTROL.search(address), name, shown, "has control characters", "remove them")
     if "@" in address:
         found = _PASSWORD.match(address)
         if found and found["password"] and not _REFERENCE.fullmatch(found["password"]):
-            raise InputError(sentence(name, repr(address[: found.start("password")] + "…"), "holds a password",
-                                      "put it in the environment and write its name there, as $NAME"))  # fmt: skip
+            raise InputError(
+                sentence(
+                    name,
+                    repr(address[: found.start("password")] + "…"),
+                    "holds a password",
+                    "put it in the environment and write its name there, as $NAME",
+                )
+            )
 
 
 def _options(i: int, options: Mapping[str, Any]) -> str:
@@ -142,5 +178,11 @@ def _refuse_secrets(where: str, given: Any, secret: bool = False) -> None:
         for inner in given:
             _refuse_secrets(where, inner, secret)
     elif secret and isinstance(given, str) and given and not _REFERENCE.search(given):
-        raise InputError(sentence(where, "(not shown)", "must not hold a secret",
-                                  "put it in the environment and write its name there, as $NAME"))  # fmt: skip
+        raise InputError(
+            sentence(
+                where,
+                "(not shown)",
+                "must not hold a secret",
+                "put it in the environment and write its name there, as $NAME",
+            )
+        )

@@ -35,9 +35,16 @@ class Webhook:
     """
 
     def __init__(
-        self, address: str, gate: Gate | None = None, *, secret: str = "", agent: str = "unstale", ca_file: str = "",
-        seconds: float = SECONDS, now: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+        self,
+        address: str,
+        gate: Gate | None = None,
+        *,
+        secret: str = "",
+        agent: str = "unstale",
+        ca_file: str = "",
+        seconds: float = SECONDS,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._address = web_address(address)
         # A path may be a secret in itself, so the name shows none.
         self.name = f"webhook {self._address.host} {sha256(self._address.text.encode()).hexdigest()[:8]}"
@@ -89,8 +96,13 @@ class Webhook:
     def _lines(self, event: Event, body: bytes) -> list[str]:
         # A number alone would come back if a store was begun anew.
         message, at = f"{event.number}-{event.digest.hex()[:16]}", int(self._now())
-        lines = ["Content-Type: application/json", "Expect:", f"Idempotency-Key: {message}", f"webhook-id: {message}",
-                 f"webhook-timestamp: {at}"]  # fmt: skip
+        lines = [
+            "Content-Type: application/json",
+            "Expect:",
+            f"Idempotency-Key: {message}",
+            f"webhook-id: {message}",
+            f"webhook-timestamp: {at}",
+        ]
         return [*lines, f"webhook-signature: {signature(self._key, message, at, body)}"] if self._key else lines
 
     def _reason(self, code: int, text: str) -> str:
@@ -118,5 +130,8 @@ def _key(secret: str) -> bytes:
     try:
         return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
     except binascii.Error:
-        raise InputError(sentence("secret", "(not shown)", f"must be base64 behind {_PREFIX}",
-                                  "copy it whole, or use a text without it")) from None  # fmt: skip
+        raise InputError(
+            sentence(
+                "secret", "(not shown)", f"must be base64 behind {_PREFIX}", "copy it whole, or use a text without it"
+            )
+        ) from None

@@ -26,16 +26,30 @@ SHOWN, LIMIT = 20, 2**26
 
 @click.command()
 @click.argument("addresses", nargs=-1, metavar="[ADDRESS]...")
-@click.option("--from", "lists", multiple=True, metavar="FILE",
-              help="Read sources from a list: a file, an address, or - for standard input.")  # fmt: skip
+@click.option(
+    "--from",
+    "lists",
+    multiple=True,
+    metavar="FILE",
+    help="Read sources from a list: a file, an address, or - for standard input.",
+)
 @describing
 @click.option("--weigh", is_flag=True, help="Take weights from the priority that a sitemap gives.")
 @click.option("--keep-good", is_flag=True, help="Add the good lines of a list that has bad ones.")
 @click.option("--replace", is_flag=True, help="Sources that are known already take what is said now.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @settings_options
-def add(addresses: tuple[str, ...], lists: tuple[str, ...], weigh: bool, keep_good: bool, replace: bool,
-        dry_run: bool, config: str | None, store: str | None, **said: Any) -> None:  # fmt: skip
+def add(
+    addresses: tuple[str, ...],
+    lists: tuple[str, ...],
+    weigh: bool,
+    keep_good: bool,
+    replace: bool,
+    dry_run: bool,
+    config: str | None,
+    store: str | None,
+    **said: Any,
+) -> None:
     """Add sources by their addresses, or from lists.
 
     A list is a table (.csv, .tsv, .jsonl, .parquet) with a column address and, if you like, kind, weight, cost, host,
@@ -65,8 +79,16 @@ def import_(file: str, keep_good: bool, config: str | None, store: str | None) -
     _add((), (file,), load(config, store=store), {}, False, keep_good, True, False)
 
 
-def _add(addresses: Sequence[str], lists: Sequence[str], settings: Settings, fields: dict[str, Any], weigh: bool,
-         keep_good: bool, replace: bool, dry_run: bool) -> None:  # fmt: skip
+def _add(
+    addresses: Sequence[str],
+    lists: Sequence[str],
+    settings: Settings,
+    fields: dict[str, Any],
+    weigh: bool,
+    keep_good: bool,
+    replace: bool,
+    dry_run: bool,
+) -> None:
     from unstale.cli.choose import opened
 
     with Stages(3) as stages:
@@ -84,8 +106,14 @@ def _add(addresses: Sequence[str], lists: Sequence[str], settings: Settings, fie
     _say_added(len(new), known, bad, settings, replace, dry_run)
 
 
-def _read(addresses: Sequence[str], lists: Sequence[str], settings: Settings, fields: dict[str, Any], weigh: bool,
-          keep_good: bool) -> tuple[list[Listing], int]:  # fmt: skip
+def _read(
+    addresses: Sequence[str],
+    lists: Sequence[str],
+    settings: Settings,
+    fields: dict[str, Any],
+    weigh: bool,
+    keep_good: bool,
+) -> tuple[list[Listing], int]:
     """The listings that are to be added, each address once, and how many lines were left out."""
     from unstale.cli.spelling import spelled
     from unstale.lists.read import read_list
@@ -135,8 +163,9 @@ def _load(address: str, settings: Settings) -> bytes:
     http = settings.http
 
     async def look() -> Fetched:
-        fetcher = HttpFetcher(Gate(http.allow_networks), agent=agent(settings), proxy=filled(http.proxy),
-                              ca_file=http.ca_file)  # fmt: skip
+        fetcher = HttpFetcher(
+            Gate(http.allow_networks), agent=agent(settings), proxy=filled(http.proxy), ca_file=http.ca_file
+        )
         try:
             return await fetcher.fetch(Request(address, limit=LIMIT, seconds=http.timeout))
         finally:
@@ -166,15 +195,22 @@ def _say_problems(place: str, parsed: Parsed, keep_good: bool) -> None:
     if count > SHOWN:
         click.echo(f"… and {count - SHOWN:,} more", err=True)
     if count and not keep_good:
-        raise InputError(sentence("list", repr(place), f"has {_lines(count)}, nothing was added",
-                                  "correct them, or add the others with --keep-good"))  # fmt: skip
+        raise InputError(
+            sentence(
+                "list",
+                repr(place),
+                f"has {_lines(count)}, nothing was added",
+                "correct them, or add the others with --keep-good",
+            )
+        )
 
 
 def _say_added(new: int, known: int, bad: int, settings: Settings, replace: bool, dry_run: bool) -> None:
     from unstale.cli.choose import counted, near
 
-    did, also, where = ("would add", "replace", near(settings.store)) if dry_run else (
-        "added", "replaced", near(settings.store))  # fmt: skip
+    did, also, where = (
+        ("would add", "replace", near(settings.store)) if dry_run else ("added", "replaced", near(settings.store))
+    )
     if replace and known:
         text = f"{did} {counted(new)} and {also} {known:,} in {where}"
     else:

@@ -24,21 +24,48 @@ _NOTES = {"unstale": "unstale (ours)", "oracle": "oracle (true rates)"}
 
 @click.command()
 @click.argument("file", metavar="TRACE")
-@click.option("--polls-per-change", "budgets", default="0.3,1,3", show_default=True, metavar="LIST",
-              help="Budgets to try: polls for each change that the sources have.")  # fmt: skip
+@click.option(
+    "--polls-per-change",
+    "budgets",
+    default="0.3,1,3",
+    show_default=True,
+    metavar="LIST",
+    help="Budgets to try: polls for each change that the sources have.",
+)
 @click.option("--weights", metavar="FILE", help="Weights of the sources: a table with the columns source and weight.")
 @click.option("--policies", metavar="LIST", help="Only these, such as unstale,uniform,nutch; all if not told.")
-@click.option("--objective", type=click.Choice(["freshness", "age"]), default="freshness", show_default=True,
-              help="What is compared, and what ours and the oracle aim at.")  # fmt: skip
+@click.option(
+    "--objective",
+    type=click.Choice(["freshness", "age"]),
+    default="freshness",
+    show_default=True,
+    help="What is compared, and what ours and the oracle aim at.",
+)
 @click.option("--from", "start", metavar="DATE", help="Leave out what is earlier: 2024, 2024-05 or 2024-05-01.")
 @click.option("--to", "end", metavar="DATE", help="Leave out this date and what is later.")
 @click.option("--at-most", type=click.IntRange(min=1), metavar="N", help="Take a random sample of so many sources.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default="1",
-              help="Another seed, other phases and another sample.")  # fmt: skip
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default="1",
+    help="Another seed, other phases and another sample.",
+)
 @click.option("--plot", metavar="FILE", help="Draw freshness against polls into FILE (.png, .svg, .html).")
 @click.option("--json", "as_json", is_flag=True, help="Print a list of rows; age in days, polls and budget in all.")
-def backtest(file: str, budgets: str, weights: str | None, policies: str | None, objective: str, start: str | None,
-             end: str | None, at_most: int | None, seed: int, plot: str | None, as_json: bool) -> None:  # fmt: skip
+def backtest(
+    file: str,
+    budgets: str,
+    weights: str | None,
+    policies: str | None,
+    objective: str,
+    start: str | None,
+    end: str | None,
+    at_most: int | None,
+    seed: int,
+    plot: str | None,
+    as_json: bool,
+) -> None:
     """Replay the changes in TRACE: who keeps the copies freshest with the same polls?
 
     TRACE is a table with the columns source and t, one row for each change (CSV, Parquet, JSON lines). Every policy
@@ -104,17 +131,23 @@ def _numbers(text: str) -> list[float]:
 
 
 def _unmatched(played: Backtest) -> list[str]:
-    return [f"{row.policy} at {row.polls_per_change:g} polls per change made {row.polls:,} polls instead of "
-            f"{row.budget:,.0f}: it cannot be brought nearer, compare it with care"
-            for row in played.rows if not row.matched]  # fmt: skip
+    return [
+        f"{row.policy} at {row.polls_per_change:g} polls per change made {row.polls:,} polls instead of "
+        f"{row.budget:,.0f}: it cannot be brought nearer, compare it with care"
+        for row in played.rows
+        if not row.matched
+    ]
 
 
 def _print(played: Backtest) -> None:
     out, setting = console(), played.setting
-    first, split, last = (datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%d")
-                          for t in (setting.start, setting.split, setting.end))  # fmt: skip
-    out.print(f"[bold]{len(setting):,} sources, {len(setting.trace.times):,} changes from {first} to {last}[/bold]",
-              highlight=False)  # fmt: skip
+    first, split, last = (
+        datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%d") for t in (setting.start, setting.split, setting.end)
+    )
+    out.print(
+        f"[bold]{len(setting):,} sources, {len(setting.trace.times):,} changes from {first} to {last}[/bold]",
+        highlight=False,
+    )
     what = "Freshness in %" if setting.objective == "freshness" else "Mean age"
     out.print(f"{what} from {split} on; before that, polls teach and do not count.\n", highlight=False)
     budgets = list(dict.fromkeys(row.polls_per_change for row in played.rows))
@@ -155,9 +188,13 @@ def _draw(played: Backtest, path: str) -> None:
 
     fresh = played.setting.objective == "freshness"
     lines = {
-        name: [(row.polls_per_change, 100 * row.freshness, 100 * row.freshness_se) if fresh
-               else (row.polls_per_change, row.age / DAY, row.age_se / DAY) for row in played.of(name)]
+        name: [
+            (row.polls_per_change, 100 * row.freshness, 100 * row.freshness_se)
+            if fresh
+            else (row.polls_per_change, row.age / DAY, row.age_se / DAY)
+            for row in played.of(name)
+        ]
         for name in dict.fromkeys(row.policy for row in played.rows)
-    }  # fmt: skip
+    }
     label = "freshness (%), with standard error" if fresh else "mean age (days), with standard error"
     draw(lines, path, ours=OURS, oracle=ORACLE, label=label, log=not fresh)

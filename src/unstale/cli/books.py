@@ -12,7 +12,7 @@ import numpy as np
 
 from unstale.adapters.sqlite_shelf import SqliteShelf
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.cli.reading import Part, engine_runs, engine_says, reading
+from unstale.cli.reading import BeliefPart, engine_runs, engine_says, reading
 from unstale.cli.settings import Settings
 from unstale.cli.show import finite
 from unstale.errors import InputError, StoreError, sentence
@@ -21,7 +21,7 @@ from unstale.units import DAY
 
 if TYPE_CHECKING:
     from unstale.core.checks import Floats
-    from unstale.keeper.fleet import FleetKeeper
+    from unstale.keeper.scheduler import Scheduler
 
 #: sources that tell what another budget would do
 _ENOUGH = 5000
@@ -30,7 +30,7 @@ _WORST = 20
 _INTERVALS = ("min_interval", "max_interval")
 
 
-class StoreBooks(SqliteShelf):
+class FleetService(SqliteShelf):
     """Keeps the server's contracts `Books` and `Weights` on a store file; it writes only where it is told to."""
 
     def __init__(self, settings: Settings, *, writing: bool) -> None:
@@ -61,14 +61,14 @@ class StoreBooks(SqliteShelf):
 
     def budget(self) -> tuple[float, bool]:
         """Cost per second, and whether it was set in the store rather than in the settings."""
-        from unstale.cli.compose import terms_of
+        from unstale.cli.compose import config_of
 
         told = {"budget": self.setting("budget")}
-        terms = terms_of(self._settings)
+        config = config_of(self._settings)
         engine = self.engine()
         # `unstale run --budget` knows better than the file, unless the store overrules both.
         settled = engine.get("budget") if engine["running"] and not told["budget"] else None
-        return (float(settled), False) if settled else (terms.amended(told).budget, bool(told["budget"]))
+        return (float(settled), False) if settled else (config.amended(told).budget, bool(told["budget"]))
 
     def engine(self) -> dict[str, Any]:
         """What the engine last wrote of itself, and whether it runs."""
@@ -77,31 +77,33 @@ class StoreBooks(SqliteShelf):
 
     def preview(self, budget: float) -> dict[str, Any]:
         """What another budget would do; of many sources every so manieth is asked. Caps of hosts are left out."""
-        from unstale.cli.compose import rules_of, terms_of
+        from unstale.cli.compose import config_of, rules_of
         from unstale.core.learning.outlook import WIDTH
-        from unstale.engine.fleet import keeper_of
-        from unstale.engine.manners import Manners
+        from unstale.engine.config import scheduler_of
+        from unstale.engine.host_limits import HostLimits
 
         count = self.counters().get("added", 0)
         step = -(-count // _ENOUGH) or 1
-        standing = self.standing(range(1, count + 1, step), WIDTH)
+        standing = self.columns_of(range(1, count + 1, step), WIDTH)
         rows = np.flatnonzero(~standing.paused)
         share = 1.0 / step
-        # The keeper of a part of the fleet has that part of the budget.
-        terms = replace(terms_of(self._settings), budget=max(budget * share, 1e-300))
-        keeper, _ = keeper_of(standing, terms, time.time(), Manners(rules_of(self._settings)))
-        price, waits = _priced(keeper, rows, budget * share)
-        weight = keeper.weight[rows]
-        fresh, age = _steady(keeper, rows, waits)
+        # The scheduler of a part of the fleet has that part of the budget.
+        config = replace(config_of(self._settings), budget=max(budget * share, 1e-300))
+        scheduler, _ = scheduler_of(standing, config, time.time(), HostLimits(rules_of(self._settings)))
+        price, waits = _priced(scheduler, rows, budget * share)
+        weight = scheduler.weight[rows]
+        fresh, age = _steady(scheduler, rows, waits)
         total = float(weight.sum())
         middle = np.quantile(waits, [0.05, 0.25, 0.5, 0.75, 0.95]) if len(waits) else np.full(5, math.nan)
         found = {
-            "budget_per_day": DAY * budget, "price": price, "sources": round(len(rows) * step),
+            "budget_per_day": DAY * budget,
+            "price": price,
+            "sources": round(len(rows) * step),
             "freshness": min(max(float(weight @ fresh) / total, 0.0), 1.0) if total > 0.0 else 0.0,
             "age": float(weight @ age) / total if total > 0.0 else math.nan,
-            "abandoned": round(float((waits >= 0.999 * keeper.learner.columns.longest[rows]).sum()) * step),
+            "abandoned": round(float((waits >= 0.999 * scheduler.learner.columns.longest[rows]).sum()) * step),
             "intervals": dict(zip(("p5", "p25", "p50", "p75", "p95"), middle.tolist(), strict=True)),
-        }  # fmt: skip
+        }
         whole: dict[str, Any] = finite(found)
         return whole
 
@@ -180,12 +182,12 @@ def _listing(row: Mapping[str, Any], base: Listing) -> Listing:
     return listing_of(fields, one, spelled)
 
 
-def _priced(keeper: FleetKeeper, rows: Any, budget: float) -> tuple[float, Floats]:
+def _priced(scheduler: Scheduler, rows: Any, budget: float) -> tuple[float, Floats]:
     """The price at which these sources cost the budget, and their intervals at it.
 
     Cost falls as the price rises, so it is found by halving, to a part in a thousand.
     """
-    learner = keeper.learner
+    learner = scheduler.learner
     cost = learner.columns.cost[rows]
 
     def waits(price: float) -> Floats:
@@ -200,7 +202,7 @@ def _priced(keeper: FleetKeeper, rows: Any, budget: float) -> tuple[float, Float
     return high, waits(high)
 
 
-def _steady(keeper: FleetKeeper, rows: Any, waits: Floats) -> tuple[Floats, Floats]:
+def _steady(scheduler: Scheduler, rows: Any, waits: Floats) -> tuple[Floats, Floats]:
     """The freshness and the age of each copy, on average over its interval.
 
     Freshness over an interval is 1 − (age at its end)/interval; age is taken at four points within it.
@@ -210,15 +212,15 @@ def _steady(keeper: FleetKeeper, rows: Any, waits: Floats) -> tuple[Floats, Floa
     from unstale.core.learning.outlook import outlook
     from unstale.core.learning.state import kept
 
-    learner = keeper.learner
+    learner = scheduler.learner
     beliefs = learner.columns.rows[rows]
     # Over many intervals the hours of the day even out.
-    learner.rhythm = learner.rhythm._replace(clock=even_clock(), bursts=no_bursts(learner.scale))
+    learner.timing = learner.timing._replace(clock=even_clock(), bursts=no_bursts(learner.scale))
     settings = {"learner": kept(learner)}
 
     def age_after(part: float) -> Floats:
         begin = -part * waits
-        age: Floats = np.nan_to_num(outlook(Part(beliefs, begin, begin, settings), 0.0).age, posinf=0.0)
+        age: Floats = np.nan_to_num(outlook(BeliefPart(beliefs, begin, begin, settings), 0.0).age, posinf=0.0)
         return age
 
     fresh = 1.0 - age_after(1.0) / np.maximum(waits, 1e-9)

@@ -40,16 +40,23 @@ def opened(settings: Settings, *, create: bool = False) -> Iterator[SqliteStore]
         from unstale.adapters.environment import filled
         from unstale.adapters.postgres_store import PostgresStore
 
-        shared: Any = PostgresStore(filled(settings.store), versions=settings.keep, horizon=settings.horizon,
-                                    create=create)  # fmt: skip
+        shared: Any = PostgresStore(
+            filled(settings.store), versions=settings.keep, horizon=settings.horizon, create=create
+        )
         try:
             yield shared
         finally:
             shared.close()
         return
     if not create and not Path(settings.store).exists():
-        raise StoreError(sentence("store", repr(near(settings.store)), "does not exist",
-                                  "add sources with `unstale add`, or name it with --store"))  # fmt: skip
+        raise StoreError(
+            sentence(
+                "store",
+                repr(near(settings.store)),
+                "does not exist",
+                "add sources with `unstale add`, or name it with --store",
+            )
+        )
     store = SqliteStore(settings.store, versions=settings.keep, horizon=settings.horizon)
     try:
         yield store

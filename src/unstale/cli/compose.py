@@ -1,4 +1,4 @@
-"""Where adapters meet the engine: from settings to a running whole. Nothing else knows both sides.
+"""Where adapters meet the engine: from settings to a running application. Nothing else knows both sides.
 
 Rules of this file:
 1. Every way to the network goes through one gate, made from the settings.
@@ -25,12 +25,12 @@ from unstale.adapters.normalise import Normaliser
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.settings import OnChange, Settings, is_shared
 from unstale.engine.clock import SystemClock
+from unstale.engine.config import EngineConfig
 from unstale.engine.deliveries import Deliveries, Sink
-from unstale.engine.desk import Desk
-from unstale.engine.fleet import Terms
+from unstale.engine.host_limits import HostLimits, Rules
 from unstale.engine.judge import Content
 from unstale.engine.loop import Engine
-from unstale.engine.manners import Manners, Rules
+from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import InputError, StoreError, UnstaleError, sentence
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Claim, Fetched, Fetcher, Request
@@ -50,7 +50,7 @@ def agent(settings: Settings) -> str:
     return f"{name} (+{settings.http.contact})" if settings.http.contact else name
 
 
-class Lookout:
+class Fetchers:
     """Looks at sources of every kind. A kind's fetcher is made when the first source of that kind is polled."""
 
     def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
@@ -58,8 +58,12 @@ class Lookout:
         self._gate = Gate(settings.http.allow_networks)
         self._made: dict[str, Fetcher] = {}
         self._makers: dict[str, Callable[[], Fetcher]] = {
-            "http": self._web, "feed": self._feed, "file": self._file, "sql": self._sql, "replica": self._replica,
-        }  # fmt: skip
+            "http": self._web,
+            "feed": self._feed,
+            "file": self._file,
+            "sql": self._sql,
+            "replica": self._replica,
+        }
 
     async def look(self, claim: Claim) -> Fetched:
         """Poll a claimed source; what stands in its way on our side is a failure too, in one sentence."""
@@ -101,8 +105,14 @@ class Lookout:
         from unstale.adapters.http_fetcher import HttpFetcher
 
         http = self._settings.http
-        return HttpFetcher(self._gate, agent=agent(self._settings), connections=http.connections,
-                           proxy=filled(http.proxy), ca_file=http.ca_file, now=self._now)  # fmt: skip
+        return HttpFetcher(
+            self._gate,
+            agent=agent(self._settings),
+            connections=http.connections,
+            proxy=filled(http.proxy),
+            ca_file=http.ca_file,
+            now=self._now,
+        )
 
     def _web(self) -> Fetcher:
         http, fetcher = self._settings.http, self.plain_web()
@@ -135,8 +145,9 @@ class Lookout:
         from unstale.adapters.sql_fetcher import SqlFetcher
 
         roots = [Path(root) for root in self._settings.files.roots]
-        return SqlFetcher(Path(self._settings.sql.target), self._gate, roots=roots,
-                          held=[Path(self._settings.store)], now=self._now)  # fmt: skip
+        return SqlFetcher(
+            Path(self._settings.sql.target), self._gate, roots=roots, held=[Path(self._settings.store)], now=self._now
+        )
 
 
 def _number(options: Mapping[str, Any], name: str, usual: float) -> float:
@@ -179,12 +190,16 @@ def rules_of(settings: Settings) -> Callable[[str], Rules]:
     return rules
 
 
-def terms_of(settings: Settings) -> Terms:
+def config_of(settings: Settings) -> EngineConfig:
     """What the engine may spend and how it goes about it."""
-    return Terms(
-        settings.budget, settings.burst, settings.objective, settings.windows, polls=settings.http.connections,
+    return EngineConfig(
+        settings.budget,
+        settings.burst,
+        settings.objective,
+        settings.windows,
+        polls=settings.http.connections,
         lease=2.0 * LONGEST_POLL,
-    )  # fmt: skip
+    )
 
 
 def open_store(settings: Settings) -> SqliteStore:
@@ -212,27 +227,38 @@ def alone(settings: Settings) -> Iterator[None]:
                 # `unstale status` looks for a moment whether somebody holds it.
                 time.sleep(patience)
         else:
-            raise StoreError(sentence("store", repr(settings.store), "is kept fresh by another process already",
-                                      "end that one, or choose another store")) from None  # fmt: skip
+            raise StoreError(
+                sentence(
+                    "store",
+                    repr(settings.store),
+                    "is kept fresh by another process already",
+                    "end that one, or choose another store",
+                )
+            ) from None
         yield
 
 
-class Whole:
-    """An engine with everything around it: fetchers, manners, those who are told of changes."""
+class Application:
+    """An engine with everything around it: fetchers, host_limits, those who are told of changes."""
 
     def __init__(self, settings: Settings, tell: Tell = lambda name, facts: None) -> None:
         self.settings, self.clock = settings, SystemClock()
-        self.desk = Desk(lambda: open_store(settings), quick=True)
-        self.lookout = Lookout(settings, self.clock.now)
+        self.executor = StoreExecutor(lambda: open_store(settings), quick=True)
+        self.fetchers = Fetchers(settings, self.clock.now)
         gate = Gate(settings.http.allow_networks)
         sinks = [_sink(one, gate, settings) for one in settings.on_change]
-        self.deliveries = Deliveries(self.desk, sinks, self.clock)
+        self.deliveries = Deliveries(self.executor, sinks, self.clock)
         self.tell = tell
         _check_others(settings)
         self.engine = Engine(
-            self.desk, terms_of(settings), self.clock, self.lookout.look, content=content_of,
-            manners=Manners(rules_of(settings)), tell=self._heard,
-        )  # fmt: skip
+            self.executor,
+            config_of(settings),
+            self.clock,
+            self.fetchers.look,
+            content=content_of,
+            host_limits=HostLimits(rules_of(settings)),
+            tell=self._heard,
+        )
 
     def _heard(self, name: str, facts: Mapping[str, Any]) -> None:
         if name == "changed":
@@ -250,8 +276,8 @@ class Whole:
             telling.set()
             await deliveries
             await others
-            await self.lookout.close()
-            self.desk.close()
+            await self.fetchers.close()
+            self.executor.close()
 
 
 def _check_others(settings: Settings) -> None:
@@ -267,36 +293,45 @@ def _check_others(settings: Settings) -> None:
         PeerTerms(own.peers, own.rate, own.ask, float(own.share))
 
 
-async def _others(whole: Whole, stop: asyncio.Event) -> None:
+async def _others(application: Application, stop: asyncio.Event) -> None:
     """Other replicas, as the settings name them: one to follow, peers to ask. Until `stop` is set."""
-    own = whole.settings.replicas
+    own = application.settings.replicas
     if not (own.upstream or own.peers):
         return
     from unstale.adapters.replica_peering import ReplicaPeering
     from unstale.engine.following import Following
     from unstale.engine.peers import Peers, PeerTerms
 
-    web = whole.lookout.plain_web()
+    web = application.fetchers.plain_web()
     headers = {"Authorization": f"Bearer {own.token}"} if own.token else {}
     secret = {name: filled(value) for name, value in headers.items()}
-    peering = ReplicaPeering(web, name=own.name, limit=whole.settings.http.limit, headers=secret, now=whole.clock.now)
+    peering = ReplicaPeering(
+        web, name=own.name, limit=application.settings.http.limit, headers=secret, now=application.clock.now
+    )
     parts: list[Coroutine[Any, Any, None]] = []
-    # A desk of its own, as any other process has: the engine notices what is written elsewhere, not what it writes.
-    desk = Desk(lambda: open_store(whole.settings))
+    # A executor of its own, as any other process has: the engine notices what is written elsewhere, not what it writes.
+    executor = StoreExecutor(lambda: open_store(application.settings))
     if own.upstream:
-        following = Following(own.upstream, peering, desk, whole.clock, select=own.select, headers=headers,
-                              tell=whole.tell)  # fmt: skip
+        following = Following(
+            own.upstream,
+            peering,
+            executor,
+            application.clock,
+            select=own.select,
+            headers=headers,
+            tell=application.tell,
+        )
         parts.append(following.run(stop))
     if own.peers:
-        terms = PeerTerms(own.peers, own.rate, own.ask, float(own.share))
-        peers = Peers(terms, peering, desk, whole.engine.accept, whole.clock, tell=whole.tell)
-        whole.engine.peers = peers.view
+        config = PeerTerms(own.peers, own.rate, own.ask, float(own.share))
+        peers = Peers(config, peering, executor, application.engine.accept, application.clock, tell=application.tell)
+        application.engine.peers = peers.view
         parts.append(peers.run(stop))
     try:
         await asyncio.gather(*parts)
     finally:
         await web.close()
-        desk.close()
+        executor.close()
 
 
 def _sink(one: OnChange, gate: Gate, settings: Settings) -> Sink:
@@ -310,18 +345,19 @@ def _sink(one: OnChange, gate: Gate, settings: Settings) -> Sink:
         return CommandSink(one.command)
     from unstale.adapters.webhook import Webhook
 
-    return Webhook(filled(one.webhook), gate, secret=filled(one.secret), agent=agent(settings),
-                   ca_file=settings.http.ca_file)  # fmt: skip
+    return Webhook(
+        filled(one.webhook), gate, secret=filled(one.secret), agent=agent(settings), ca_file=settings.http.ca_file
+    )
 
 
 async def poll_once(settings: Settings, claims: list[Claim]) -> list[Fetched]:
     """Look at claimed sources once, without an engine."""
     clock = SystemClock()
-    lookout = Lookout(settings, clock.now)
+    fetchers = Fetchers(settings, clock.now)
     try:
-        return list(await asyncio.gather(*(lookout.look(claim) for claim in claims)))
+        return list(await asyncio.gather(*(fetchers.look(claim) for claim in claims)))
     finally:
-        await lookout.close()
+        await fetchers.close()
 
 
 def with_budget(settings: Settings, budget: float | None) -> Settings:

@@ -40,8 +40,18 @@ _ALL = 2**62
 @click.option("--replicas", metavar="LIST", help="Ask replicas instead, like a:8600,b:8600, and take the freshest.")
 @click.option("--k", type=click.IntRange(min=1), help="How many of them to ask; two if not told.")
 @settings_options
-def get(source: str, output: str | None, version: int | None, head: bool, max_age: str | None, as_json: bool,
-        replicas: str | None, k: int | None, config: str | None, store: str | None) -> None:  # fmt: skip
+def get(
+    source: str,
+    output: str | None,
+    version: int | None,
+    head: bool,
+    max_age: str | None,
+    as_json: bool,
+    replicas: str | None,
+    k: int | None,
+    config: str | None,
+    store: str | None,
+) -> None:
     """The copy of a source, byte for byte; how fresh it is goes to the error stream.
 
     SOURCE is an address, a part of one that no other source has, or an id.
@@ -62,8 +72,14 @@ def get(source: str, output: str | None, version: int | None, head: bool, max_ag
         raise _missing(facts, version)
     checked = float(facts["since_checked"])
     if checked > oldest:
-        raise StoreError(sentence("copy", f"of {facts['address']}", f"was checked {span(checked)} ago, which is more "
-                                  f"than {span(oldest)}", f"poll it now with `unstale poll {number}`"))  # fmt: skip
+        raise StoreError(
+            sentence(
+                "copy",
+                f"of {facts['address']}",
+                f"was checked {span(checked)} ago, which is more than {span(oldest)}",
+                f"poll it now with `unstale poll {number}`",
+            )
+        )
     if as_json:
         click.echo(json.dumps(finite(_plain(facts))))
     elif head:
@@ -104,12 +120,28 @@ def history(source: str, limit: int, changes: bool, as_json: bool, config: str |
         polls = [poll for poll in polls if not changes or poll.answer is Answer.CHANGED]
         kept = [found for version in replica.versions(number) if (found := replica.copy(number, version))]
     more, polls = len(polls) > limit, polls[:limit]
-    versions: list[dict[str, Any]] = [{"version": one.version, "taken_at": one.taken_at, "bytes": len(one.body.data),
-                 "media_type": one.body.media_type, "sha256": one.digest.hex()} for one in kept]  # fmt: skip
+    versions: list[dict[str, Any]] = [
+        {
+            "version": one.version,
+            "taken_at": one.taken_at,
+            "bytes": len(one.body.data),
+            "media_type": one.body.media_type,
+            "sha256": one.digest.hex(),
+        }
+        for one in kept
+    ]
     if as_json:
-        told = [{"polled_at": iso(one.polled_at), "answer": one.answer.value, "elapsed": one.elapsed,
-                 "modified_at": iso(one.modified), "received": one.received, "reason": one.reason}
-                for one in polls]  # fmt: skip
+        told = [
+            {
+                "polled_at": iso(one.polled_at),
+                "answer": one.answer.value,
+                "elapsed": one.elapsed,
+                "modified_at": iso(one.modified),
+                "received": one.received,
+                "reason": one.reason,
+            }
+            for one in polls
+        ]
         dated = [{**one, "taken_at": iso(float(one["taken_at"]))} for one in versions]
         click.echo(json.dumps(finite({"id": number, "address": listing.address, "polls": told, "versions": dated})))
         return
@@ -122,37 +154,59 @@ def history(source: str, limit: int, changes: bool, as_json: bool, config: str |
         table.columns[2].justify, table.columns[-1].no_wrap = "left", False
         for one in polls:
             since = "" if one.modified is None else f"changed {ago(one.modified, now)}"
-            table.add_row(_local(one.polled_at), ago(one.polled_at, now), one.answer.value,
-                          span(one.elapsed) if math.isfinite(one.elapsed) else "–", size(one.received),
-                          one.reason or since)  # fmt: skip
+            table.add_row(
+                _local(one.polled_at),
+                ago(one.polled_at, now),
+                one.answer.value,
+                span(one.elapsed) if math.isfinite(one.elapsed) else "–",
+                size(one.received),
+                one.reason or since,
+            )
         out.print(firm(table), highlight=False, markup=False)
     if more:
         out.print("and older ones: see --limit", highlight=False)
     for copy in kept:
-        out.print(f"version {copy.version}, {size(len(copy.body.data))}, taken {ago(copy.taken_at, now)}: "
-                  f"unstale get {number} --version {copy.version}", highlight=False, markup=False,
-                  soft_wrap=True)  # fmt: skip
+        out.print(
+            f"version {copy.version}, {size(len(copy.body.data))}, taken {ago(copy.taken_at, now)}: "
+            f"unstale get {number} --version {copy.version}",
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 def _facts(replica: SqliteReplica, source: int, copy: Copy | None, now: float) -> dict[str, Any]:
     """What is known of a copy; times are seconds since the epoch."""
     from unstale.core.learning.outlook import WIDTH, outlook
 
-    standing = replica.standing([source], WIDTH)
+    standing = replica.columns_of([source], WIDTH)
     seen = outlook(standing, now)
     (listing,) = replica.listings([source])
     newest = (replica.versions(source) or [0])[0]
     last, found = float(standing.last[0]), float(standing.found[0])
     facts: dict[str, Any] = {
-        "id": source, "address": listing.address, "checked_at": last, "changed_at": found,
-        "since_checked": now - last, "fresh": float(seen.fresh[0]), "age": float(seen.age[0]), "newest": newest,
+        "id": source,
+        "address": listing.address,
+        "checked_at": last,
+        "changed_at": found,
+        "since_checked": now - last,
+        "fresh": float(seen.fresh[0]),
+        "age": float(seen.age[0]),
+        "newest": newest,
         "now": now,
-    }  # fmt: skip
+    }
     if copy is not None:
         body = copy.body
-        facts |= {"version": copy.version, "taken_at": copy.taken_at, "media_type": body.media_type,
-                  "bytes": len(body.data), "sha256": copy.digest.hex(), "etag": body.etag,
-                  "last_modified": body.last_modified, "from": body.address or listing.address}  # fmt: skip
+        facts |= {
+            "version": copy.version,
+            "taken_at": copy.taken_at,
+            "media_type": body.media_type,
+            "bytes": len(body.data),
+            "sha256": copy.digest.hex(),
+            "etag": body.etag,
+            "last_modified": body.last_modified,
+            "from": body.address or listing.address,
+        }
         if copy.version != newest:
             facts |= {"fresh": 0.0, "age": math.nan}
     return facts
@@ -162,17 +216,27 @@ def _missing(facts: dict[str, Any], version: int | None) -> InputError:
     if facts["newest"]:
         remedy = f"the newest is {facts['newest']}, see `unstale history {facts['id']}`"
         return InputError(sentence("version", version, f"of {facts['address']} is not kept", remedy))
-    return InputError(sentence("source", facts["address"], "has no copy yet",
-                               f"`unstale run` polls it, `unstale explain {facts['id']}` says when"))  # fmt: skip
+    return InputError(
+        sentence(
+            "source",
+            facts["address"],
+            "has no copy yet",
+            f"`unstale run` polls it, `unstale explain {facts['id']}` says when",
+        )
+    )
 
 
 def _line(facts: dict[str, Any]) -> str:
     kind = facts["media_type"] or "of unknown kind"
     if facts["version"] != facts["newest"]:
-        return (f"version {facts['version']}, taken {ago(facts['taken_at'], facts['now'])}, {kind}; "
-                f"the newest is version {facts['newest']}")  # fmt: skip
-    return (f"checked {ago(facts['checked_at'], facts['now'])}, changed {ago(facts['changed_at'], facts['now'])}, "
-            f"fresh with {100 * facts['fresh']:.0f} %; version {facts['version']}, {kind}")  # fmt: skip
+        return (
+            f"version {facts['version']}, taken {ago(facts['taken_at'], facts['now'])}, {kind}; "
+            f"the newest is version {facts['newest']}"
+        )
+    return (
+        f"checked {ago(facts['checked_at'], facts['now'])}, changed {ago(facts['changed_at'], facts['now'])}, "
+        f"fresh with {100 * facts['fresh']:.0f} %; version {facts['version']}, {kind}"
+    )
 
 
 def _plain(facts: dict[str, Any]) -> dict[str, Any]:
@@ -188,8 +252,21 @@ def _print_head(facts: dict[str, Any]) -> None:
     table = Table.grid(padding=(0, 2))
     age = f"{facts['age']:.0f} s" if facts["age"] >= 0.0 else ""
     told = {**_plain(facts), "fresh": f"{facts['fresh']:.3f}", "age": age}
-    for name in ("address", "from", "version", "media_type", "bytes", "sha256", "etag", "last_modified", "taken_at",
-                 "checked_at", "changed_at", "fresh", "age"):  # fmt: skip
+    for name in (
+        "address",
+        "from",
+        "version",
+        "media_type",
+        "bytes",
+        "sha256",
+        "etag",
+        "last_modified",
+        "taken_at",
+        "checked_at",
+        "changed_at",
+        "fresh",
+        "age",
+    ):
         if told[name] not in (None, ""):
             table.add_row(name.replace("_", " "), str(told[name]))
     console().print(table, highlight=False, markup=False, soft_wrap=True)
@@ -215,8 +292,9 @@ def _write(data: bytes, output: str | None) -> None:
             Path(draft).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise InputError(sentence("output", repr(output), f"cannot be written ({error.strerror})",
-                                  "choose another")) from None  # fmt: skip
+        raise InputError(
+            sentence("output", repr(output), f"cannot be written ({error.strerror})", "choose another")
+        ) from None
 
 
 def _check_printable(data: bytes) -> None:
@@ -225,8 +303,13 @@ def _check_printable(data: bytes) -> None:
     except UnicodeDecodeError:
         text = "\0"
     # An escape sequence of a stranger must not reach the terminal either.
-    require(not any(c < " " and c not in "\t\n\r\f" for c in text), "copy", f"of {len(data):,} bytes",
-            "is not text and would garble the terminal", "write it with -o FILE")  # fmt: skip
+    require(
+        not any(c < " " and c not in "\t\n\r\f" for c in text),
+        "copy",
+        f"of {len(data):,} bytes",
+        "is not text and would garble the terminal",
+        "write it with -o FILE",
+    )
 
 
 def _local(at: float) -> str:

@@ -11,14 +11,14 @@ from unstale.cli.reading import iso
 
 if TYPE_CHECKING:
     from unstale.adapters.sqlite_replica import SqliteReplica
-    from unstale.ports import Standing
+    from unstale.ports import FleetColumns
 
 SCHEMA = "https://schemas.getdbt.com/dbt/sources/v3.json"
 _PERIODS = (("day", 86_400), ("hour", 3_600), ("minute", 60))
 
 
 def sources_json(
-    replica: SqliteReplica, standing: Standing, now: float, warn_after: float | None, error_after: float | None
+    replica: SqliteReplica, standing: FleetColumns, now: float, warn_after: float | None, error_after: float | None
 ) -> tuple[dict[str, Any], str]:
     """The document, and the worst that is in it: pass, warn or fail.
 
@@ -39,15 +39,29 @@ def sources_json(
             continue
         since = now - checked
         status = "error" if _beyond(since, error_after) else "warn" if _beyond(since, warn_after) else "pass"
-        found.append({
-            "unique_id": name, "max_loaded_at": iso(checked), "snapshotted_at": iso(now),
-            "max_loaded_at_time_ago_in_s": since, "status": status, "criteria": criteria, "adapter_response": {},
-            "timing": [], "thread_id": "", "execution_time": 0.0,
-        })  # fmt: skip
+        found.append(
+            {
+                "unique_id": name,
+                "max_loaded_at": iso(checked),
+                "snapshotted_at": iso(now),
+                "max_loaded_at_time_ago_in_s": since,
+                "status": status,
+                "criteria": criteria,
+                "adapter_response": {},
+                "timing": [],
+                "thread_id": "",
+                "execution_time": 0.0,
+            }
+        )
     statuses = {one["status"] for one in found}
     worst = "fail" if statuses & {"error", "runtime error"} else "warn" if "warn" in statuses else "pass"
-    metadata = {"dbt_schema_version": SCHEMA, "dbt_version": "0.0.0", "generated_at": iso(now), "invocation_id": None,
-                "env": {"generated_by": f"unstale {__version__}"}}  # fmt: skip
+    metadata = {
+        "dbt_schema_version": SCHEMA,
+        "dbt_version": "0.0.0",
+        "generated_at": iso(now),
+        "invocation_id": None,
+        "env": {"generated_by": f"unstale {__version__}"},
+    }
     return {"metadata": metadata, "results": found, "elapsed_time": 0.0}, worst
 
 

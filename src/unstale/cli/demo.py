@@ -19,7 +19,7 @@ from unstale.errors import require
 from unstale.units import DAY, format_duration, format_rate, parse_duration, parse_rate
 
 if TYPE_CHECKING:
-    from unstale.cli.compose import Whole
+    from unstale.cli.compose import Application
     from unstale.core.checks import Floats
     from unstale.origin.server import Origin
 
@@ -54,11 +54,11 @@ def demo(sources: int, changes: str, budget: str, lasting: str, seed: int) -> No
     seconds = DAY * parse_duration(lasting, "for")
     origin = Origin(Site.of(sources, rate, spread=SPREAD, seed=seed))
     with tempfile.TemporaryDirectory(prefix="unstale-") as folder, origin.in_thread():
-        whole = _keep(origin, Path(folder), spend, seconds)
-        _tell(origin, whole)
+        application = _keep(origin, Path(folder), spend, seconds)
+        _tell(origin, application)
 
 
-def _keep(origin: Origin, folder: Path, budget: float, seconds: float) -> Whole:
+def _keep(origin: Origin, folder: Path, budget: float, seconds: float) -> Application:
     from unstale.adapters.sqlite_store import SqliteStore
     from unstale.cli.run import keep_fresh
     from unstale.cli.settings import Http, Settings
@@ -100,12 +100,12 @@ def _measured(origin: Origin, since: float, until: float) -> float:
     return measured_freshness(origin.truth(), origin.polls(), since, until, _weights(origin)).fleet_freshness
 
 
-def _tell(origin: Origin, whole: Whole) -> None:
+def _tell(origin: Origin, application: Application) -> None:
     """What it came to, after a warm-up, against the same budget spent evenly."""
     begin, end = origin.site.changing.start, origin.now()
     since = begin + WARM_UP * (end - begin)
     truth, weight = _measured(origin, since, end), _weights(origin)
-    rate, budget = origin.site.changing.rate, whole.settings.budget
+    rate, budget = origin.site.changing.rate, application.settings.budget
     changes = rate * len(rate) / budget
     even = float(np.average(-np.expm1(-changes) / changes, weights=weight))
     best = plan(rates=rate * DAY, weights=weight, budget=budget * DAY).fleet_freshness
@@ -114,5 +114,6 @@ def _tell(origin: Origin, whole: Whole) -> None:
         f"\nAfter the first {WARM_UP:.0%} of the time, the copies were fresh [bold]{truth:.1%}[/] of it.\n"
         f"Polling all equally often gives {even:.1%} for the same budget, and {best:.1%} is the best for somebody\n"
         f"who knew how often each source changes. {counted.found:,} of {counted.total:,} polls found something new.\n\n"
-        "Your own list: unstale add --from FILE, then unstale run --budget 1000/day", highlight=False,
-    )  # fmt: skip
+        "Your own list: unstale add --from FILE, then unstale run --budget 1000/day",
+        highlight=False,
+    )

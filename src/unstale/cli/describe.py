@@ -16,22 +16,38 @@ _PLAIN = ("weight", "cost", "kind", "host", "min_interval", "max_interval")
 
 def describing(command: F) -> F:
     """The options that say something of a source."""
-    for option in reversed((
-        click.option("--weight", metavar="NUMBER", help="How much its freshness counts; 1 if not told."),
-        click.option("--cost", metavar="NUMBER", help="What one poll takes from the budget; 1 if not told."),
-        click.option("--kind", metavar="KIND", help="http, feed, file, sql or memory; by the address if not told."),
-        click.option("--host", metavar="NAME", help="The group that shares a cap; by the address if not told."),
-        click.option("--min-interval", metavar="TIME", help="Never poll it sooner again than this, e.g. 15m."),
-        click.option("--max-interval", metavar="TIME", help="Poll it at least this often, e.g. 1d."),
-        click.option("--header", "headers", multiple=True, metavar="NAME=VALUE",
-                     help="Send this with every poll; secrets as the name of an environment variable, $NAME."),
-        click.option("--option", "options", multiple=True, metavar="NAME=VALUE",
-                     help="Any other option of its kind, as JSON or text."),
-        click.option("--drop", multiple=True, metavar="CSS", help="Parts of HTML that do not count as a change."),
-        click.option("--drop-json", multiple=True, metavar="POINTER",
-                     help="Members of JSON that do not count as a change, e.g. /meta/time."),
-        click.option("--ignore-space", is_flag=True, help="Spaces do not count as a change."),
-    )):  # fmt: skip
+    for option in reversed(
+        (
+            click.option("--weight", metavar="NUMBER", help="How much its freshness counts; 1 if not told."),
+            click.option("--cost", metavar="NUMBER", help="What one poll takes from the budget; 1 if not told."),
+            click.option("--kind", metavar="KIND", help="http, feed, file, sql or memory; by the address if not told."),
+            click.option("--host", metavar="NAME", help="The group that shares a cap; by the address if not told."),
+            click.option("--min-interval", metavar="TIME", help="Never poll it sooner again than this, e.g. 15m."),
+            click.option("--max-interval", metavar="TIME", help="Poll it at least this often, e.g. 1d."),
+            click.option(
+                "--header",
+                "headers",
+                multiple=True,
+                metavar="NAME=VALUE",
+                help="Send this with every poll; secrets as the name of an environment variable, $NAME.",
+            ),
+            click.option(
+                "--option",
+                "options",
+                multiple=True,
+                metavar="NAME=VALUE",
+                help="Any other option of its kind, as JSON or text.",
+            ),
+            click.option("--drop", multiple=True, metavar="CSS", help="Parts of HTML that do not count as a change."),
+            click.option(
+                "--drop-json",
+                multiple=True,
+                metavar="POINTER",
+                help="Members of JSON that do not count as a change, e.g. /meta/time.",
+            ),
+            click.option("--ignore-space", is_flag=True, help="Spaces do not count as a change."),
+        )
+    ):
         command = option(command)
     return command
 
@@ -46,8 +62,11 @@ def fields_of(said: dict[str, Any]) -> dict[str, Any]:
         options[name] = _value(value)
     if said["headers"]:
         options["headers"] = {name: value or None for name, value in (_pair("--header", t) for t in said["headers"])}
-    normalise = {"selectors": list(said["drop"]), "pointers": list(said["drop_json"]),
-                 "whitespace": said["ignore_space"]}  # fmt: skip
+    normalise = {
+        "selectors": list(said["drop"]),
+        "pointers": list(said["drop_json"]),
+        "whitespace": said["ignore_space"],
+    }
     if any(normalise.values()):
         options["normalise"] = {name: value for name, value in normalise.items() if value}
     return {**given, **({"options": options} if options else {})}

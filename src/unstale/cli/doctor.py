@@ -21,7 +21,7 @@ from unstale.keeper.replay import Polls, Taught, blank, replay
 if TYPE_CHECKING:
     from unstale.adapters.sqlite_replica import SqliteReplica
     from unstale.cli.settings import Settings
-    from unstale.ports import Observation, Standing
+    from unstale.ports import FleetColumns, Observation
 
 #: sources that a quick look replays, whose options it reads, and that are replayed together
 _QUICK, _ENOUGH, _TOGETHER = 1000, 20_000, 1000
@@ -66,8 +66,10 @@ def examine(
     replayed = replay_all(replica, standing, quick)
     if replayed.worst > _ROUNDING:
         off = f"off by up to {replayed.worst:.0e}" if math.isfinite(replayed.worst) else "of other times"
-        findings.append(f"beliefs of {counted(replayed.differ)} are not what polls taught, {off}: copies are not "
-                        "touched by it, and further polls mend it")  # fmt: skip
+        findings.append(
+            f"beliefs of {counted(replayed.differ)} are not what polls taught, {off}: copies are not "
+            "touched by it, and further polls mend it"
+        )
     stage("looking")
     for look in (_waiting, _clock, _learner):
         findings += look(replica, standing, now, settings)
@@ -79,7 +81,7 @@ def examine(
     return checked, findings, replayed
 
 
-def replay_all(replica: SqliteReplica, standing: Standing, quick: bool) -> Replayed:
+def replay_all(replica: SqliteReplica, standing: FleetColumns, quick: bool) -> Replayed:
     """Learn again what polls taught, from the checkpoints on, and compare with the beliefs that are stored."""
     ids = standing.source
     if quick:
@@ -96,10 +98,10 @@ def replay_all(replica: SqliteReplica, standing: Standing, quick: bool) -> Repla
 def _compare(replica: SqliteReplica, ids: list[int]) -> tuple[np.ndarray[Any, Any], float]:
     from unstale.core.learning.outlook import WIDTH
 
-    before = replica.standing(ids, WIDTH)
+    before = replica.columns_of(ids, WIDTH)
     ids = before.source.tolist()
     start, told = _start(replica, ids, WIDTH)
-    after = replica.standing(ids, WIDTH)
+    after = replica.columns_of(ids, WIDTH)
     # Read last: every epoch that one of these polls names has begun by now.
     taught = replay(told, start, dict(replica.epochs()))
     if len(after.source) != len(ids):
@@ -111,8 +113,15 @@ def _compare(replica: SqliteReplica, ids: list[int]) -> tuple[np.ndarray[Any, An
     worst = float(off.max(initial=0.0))
     if (taught.last != before.last)[differ].any():
         worst = math.inf
-    return np.array([len(told.source), (still & taught.known & same).sum(), differ.sum(),
-                     (still & ~taught.known).sum(), (~still).sum()]), worst  # fmt: skip
+    return np.array(
+        [
+            len(told.source),
+            (still & taught.known & same).sum(),
+            differ.sum(),
+            (still & ~taught.known).sum(),
+            (~still).sum(),
+        ]
+    ), worst
 
 
 def _start(replica: SqliteReplica, ids: list[int], width: int) -> tuple[Taught, Polls]:
@@ -142,7 +151,7 @@ def _start(replica: SqliteReplica, ids: list[int], width: int) -> tuple[Taught, 
     )
 
 
-def _waiting(replica: SqliteReplica, standing: Standing, now: float, settings: Settings) -> Iterator[str]:
+def _waiting(replica: SqliteReplica, standing: FleetColumns, now: float, settings: Settings) -> Iterator[str]:
     from unstale.core.learning.learner import EXPLORE
     from unstale.keeper.decisions import FAILURE_SPREAD, MOST_DOUBLINGS
 
@@ -159,19 +168,23 @@ def _waiting(replica: SqliteReplica, standing: Standing, now: float, settings: S
         longest = 2.0 * longest * np.where(standing.failures > 0, (1.0 + FAILURE_SPREAD) * 2.0**MOST_DOUBLINGS, 1.0)
         far = awake & np.isfinite(standing.due) & (standing.due > np.maximum(standing.last, now) + longest)
         if count := int(far.sum()):
-            yield (f"due times of {counted(count)} lie beyond any wait at this budget: poll them with `unstale hint`, "
-                   "or start the engine anew")  # fmt: skip
+            yield (
+                f"due times of {counted(count)} lie beyond any wait at this budget: poll them with `unstale hint`, "
+                "or start the engine anew"
+            )
 
 
-def _clock(replica: SqliteReplica, standing: Standing, now: float, settings: Settings) -> Iterator[str]:
+def _clock(replica: SqliteReplica, standing: FleetColumns, now: float, settings: Settings) -> Iterator[str]:
     ahead = standing.last[np.isfinite(standing.last)]
     count = int((ahead > now + _AHEAD).sum())
     if count:
-        yield (f"last answers of {counted(count)} lie in the future, up to {span(float(ahead.max()) - now)} from now: "
-               "set this machine's clock")  # fmt: skip
+        yield (
+            f"last answers of {counted(count)} lie in the future, up to {span(float(ahead.max()) - now)} from now: "
+            "set this machine's clock"
+        )
 
 
-def _learner(replica: SqliteReplica, standing: Standing, now: float, settings: Settings) -> Iterator[str]:
+def _learner(replica: SqliteReplica, standing: FleetColumns, now: float, settings: Settings) -> Iterator[str]:
     from unstale.core.learning.state import unpacked
 
     state = standing.settings.get("learner")
@@ -179,7 +192,7 @@ def _learner(replica: SqliteReplica, standing: Standing, now: float, settings: S
         yield "what the fleet has in common was stored by another version: it is learned anew, there is nothing to do"
 
 
-def _environment(replica: SqliteReplica, standing: Standing, most: int) -> Iterator[str]:
+def _environment(replica: SqliteReplica, standing: FleetColumns, most: int) -> Iterator[str]:
     missing: dict[str, list[str]] = {}
     ids = standing.source[~standing.paused]
     for one in listings_of(replica, ids[:: -(-len(ids) // most) or 1].tolist()):
@@ -201,17 +214,21 @@ def _names(thing: Any) -> set[str]:
     return set().union(*(_names(part) for part in inside))
 
 
-def _machine(settings: Settings, standing: Standing) -> Iterator[str]:
+def _machine(settings: Settings, standing: FleetColumns) -> Iterator[str]:
     from importlib.util import find_spec
 
     file = Path(settings.store)
     held, free = file.stat().st_size, shutil.disk_usage(file.parent).free
     if free < _ROOM * held:
-        yield (f"disk of {near(settings.store)} has {size(free)} left for a store of {size(held)}: make room, or "
-               "lower keep and horizon in the settings")  # fmt: skip
+        yield (
+            f"disk of {near(settings.store)} has {size(free)} left for a store of {size(held)}: make room, or "
+            "lower keep and horizon in the settings"
+        )
     if find_spec("numba") is None and len(standing.source) > _COMPILED:
-        yield (f"numba is not installed, and {counted(len(standing.source))} learn slowly without it: "
-               "pip install 'unstale[fast]'")  # fmt: skip
+        yield (
+            f"numba is not installed, and {counted(len(standing.source))} learn slowly without it: "
+            "pip install 'unstale[fast]'"
+        )
     if engine_runs(settings) is False:
         yield "no engine is running, copies grow old: start it with `unstale run`"
 

@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from unstale.cli.choose import find_source
-from unstale.cli.reading import Part, ago, iso, reading, span
+from unstale.cli.reading import BeliefPart, ago, iso, reading, span
 from unstale.cli.settings import Settings, load, settings_options
 from unstale.cli.show import console, finite
 from unstale.keeper.outcomes import Answer
@@ -20,9 +20,9 @@ from unstale.units import DAY, format_rate
 
 if TYPE_CHECKING:
     from unstale.core.learning.outlook import Outlook
-    from unstale.engine.fleet import Terms
-    from unstale.keeper.fleet import FleetKeeper
-    from unstale.ports import Listing, Observation, Standing
+    from unstale.engine.config import EngineConfig
+    from unstale.keeper.scheduler import Scheduler
+    from unstale.ports import FleetColumns, Listing, Observation
 
 #: polls that are shown, and sources that tell what another price would cost
 _SHOWN, _ENOUGH = 5, 20_000
@@ -36,8 +36,8 @@ class Case:
 
     now: float
     listing: Listing
-    standing: Standing
-    keeper: FleetKeeper
+    standing: FleetColumns
+    scheduler: Scheduler
     row: int
     seen: Outlook
     polls: list[Observation]
@@ -96,55 +96,68 @@ def sentence_of(case: Case) -> str:
     if case.bound == "longest":
         return f"polled every {every}: that is its max-interval; {changes}, {weighs}, and alone a poll would pay later"
     if case.bound == "abandoned":
-        return (f"abandoned at today's price, but looked at every {every} in case its habits change: {changes}, "
-                f"{weighs}, and no poll pays within that time")  # fmt: skip
+        return (
+            f"abandoned at today's price, but looked at every {every} in case its habits change: {changes}, "
+            f"{weighs}, and no poll pays within that time"
+        )
     dearer = f", {case.surcharge:.2g} times as dear at its host, whose cap binds," if case.surcharge > 1.01 else ""
     return f"polled every {every}: {changes}, {weighs}, and at today's price{dearer} a poll pays after {every}"
 
 
 def _case(settings: Settings, replica: Any, source: int) -> Case:
-    from unstale.cli.compose import rules_of, terms_of
+    from unstale.cli.compose import config_of, rules_of
     from unstale.core.learning.learner import EAGER, EXPLORE
     from unstale.core.learning.outlook import WIDTH, outlook
-    from unstale.engine.fleet import keeper_of
-    from unstale.engine.manners import Manners
+    from unstale.engine.config import scheduler_of
+    from unstale.engine.host_limits import HostLimits
 
     now = time.time()
     standing = replica.fleet(WIDTH)
-    terms = terms_of(settings).amended(standing.settings)
-    manners = Manners(rules_of(settings))
-    keeper, _ = keeper_of(standing, terms, now, manners)
+    config = config_of(settings).amended(standing.settings)
+    host_limits = HostLimits(rules_of(settings))
+    scheduler, _ = scheduler_of(standing, config, now, host_limits)
     (listing,) = replica.listings([source])
     row = int(np.searchsorted(standing.source, source))
-    part = Part(standing.beliefs[[row]], standing.last[[row]], standing.found[[row]], standing.settings)
-    surcharge = _surcharge(keeper, terms, row, now)
-    columns, scale = keeper.learner.columns, keeper.learner.scale
+    part = BeliefPart(standing.beliefs[[row]], standing.last[[row]], standing.found[[row]], standing.settings)
+    surcharge = _surcharge(scheduler, config, row, now)
+    columns, scale = scheduler.learner.columns, scheduler.learner.scale
     columns.weight[row] /= surcharge
-    wait = float(keeper.learner.waits_of([row], keeper.price)[0])
+    wait = float(scheduler.learner.waits_of([row], scheduler.price)[0])
     columns.weight[row] *= surcharge
     bound = "price"
     if wait >= columns.longest[row]:
         bound = "longest" if listing.longest <= EXPLORE * scale else "abandoned"
     elif wait <= columns.shortest[row]:
         bound = "shortest" if listing.shortest >= EAGER * scale else "eager"
-    return Case(now, listing, standing, keeper, row, outlook(part, now), replica.observations(source, _SHOWN), wait,
-                bound, surcharge, terms.budget)  # fmt: skip
+    return Case(
+        now,
+        listing,
+        standing,
+        scheduler,
+        row,
+        outlook(part, now),
+        replica.observations(source, _SHOWN),
+        wait,
+        bound,
+        surcharge,
+        config.budget,
+    )
 
 
-def _surcharge(keeper: FleetKeeper, terms: Terms, row: int, now: float) -> float:
+def _surcharge(scheduler: Scheduler, config: EngineConfig, row: int, now: float) -> float:
     """How many times as dear a poll is at this source's host, because its cap binds; 1 if it does not."""
-    from unstale.engine.fleet import next_look
+    from unstale.engine.config import next_look
 
-    host = int(keeper.host[row])
-    if not math.isfinite(keeper.cap[host]):
+    host = int(scheduler.host[row])
+    if not math.isfinite(scheduler.cap[host]):
         return 1.0
-    price = keeper.price
+    price = scheduler.price
     # Only this host is asked about, and the price of all stays what was published.
-    keeper.cap[np.arange(len(keeper.cap)) != host] = math.inf
-    until = now + next_look(keeper, terms.rate)
-    keeper.plan(terms.rate * (until - now), now, until)
-    surcharge, keeper.price = float(keeper.surcharge[host]), price
-    keeper.learner.columns.weight[:] = keeper.weight
+    scheduler.cap[np.arange(len(scheduler.cap)) != host] = math.inf
+    until = now + next_look(scheduler, config.rate)
+    scheduler.plan(config.rate * (until - now), now, until)
+    surcharge, scheduler.price = float(scheduler.surcharge[host]), price
+    scheduler.learner.columns.weight[:] = scheduler.weight
     return surcharge
 
 
@@ -153,13 +166,13 @@ def _twice(case: Case) -> tuple[float, float]:
     asleep = case.listing.paused or math.isinf(case.last) or case.standing.failures[case.row] > 0
     if asleep or case.bound not in ("price", "abandoned") or case.listing.weight <= 0.0:
         return math.nan, math.nan
-    learner, row, wanted = case.keeper.learner, case.row, 0.5 * case.interval
+    learner, row, wanted = case.scheduler.learner, case.row, 0.5 * case.interval
     if wanted < learner.columns.shortest[row]:
         return math.nan, math.nan
 
     def wait(factor: float) -> float:
         """Being so many times as heavy is the same as a price so many times lower."""
-        return float(learner.waits_of([row], case.keeper.price * case.surcharge / factor)[0])
+        return float(learner.waits_of([row], case.scheduler.price * case.surcharge / factor)[0])
 
     low, high = 1.0, _MOST
     if wait(high) > wanted:
@@ -173,15 +186,15 @@ def _twice(case: Case) -> tuple[float, float]:
 
 def _spent(case: Case, factor: float) -> float:
     """What the fleet would cost per second at a price so many times lower."""
-    rows = np.flatnonzero(~case.keeper.paused)
+    rows = np.flatnonzero(~case.scheduler.paused)
     rows = rows[:: -(-len(rows) // _ENOUGH) or 1]
-    waits = case.keeper.learner.waits_of(rows, case.keeper.price / factor)
-    return float((case.keeper.learner.columns.cost[rows] / waits).sum())
+    waits = case.scheduler.learner.waits_of(rows, case.scheduler.price / factor)
+    return float((case.scheduler.learner.columns.cost[rows] / waits).sum())
 
 
 def _half_life(case: Case) -> float:
     """How far back the favoured belief looks, in seconds."""
-    shared = case.keeper.learner.shared
+    shared = case.scheduler.learner.shared
     count = len(shared.half_lives)
     row = case.standing.beliefs[case.row]
     return float(shared.half_lives[int(np.argmax(row[2 * count : 3 * count] + shared.favour))])
@@ -201,15 +214,24 @@ def _print(case: Case, twice: tuple[float, float]) -> None:
     out.print()
     table = Table.grid(padding=(0, 2))
     rate, low, high = (float(x[0]) for x in (case.seen.change_rate, case.seen.low, case.seen.high))
-    table.add_row("changes", format_rate(DAY * rate), f"between {format_rate(DAY * low)} and {format_rate(DAY * high)} "
-                  "with probability 0.9")  # fmt: skip
+    table.add_row(
+        "changes",
+        format_rate(DAY * rate),
+        f"between {format_rate(DAY * low)} and {format_rate(DAY * high)} with probability 0.9",
+    )
     table.add_row("memory", span(_half_life(case)), "is the half-life of evidence that has foretold its polls best")
     fresh, age = float(case.seen.fresh[0]), float(case.seen.age[0])
-    table.add_row("copy", f"{100 * fresh:.0f} % fresh" if math.isfinite(age) else "none",
-                  f"expected age {span(age)}" if math.isfinite(age) else "")  # fmt: skip
+    table.add_row(
+        "copy",
+        f"{100 * fresh:.0f} % fresh" if math.isfinite(age) else "none",
+        f"expected age {span(age)}" if math.isfinite(age) else "",
+    )
     price = case.standing.price
-    table.add_row("price", f"{case.keeper.price:.4g}", f"published {ago(price.at, case.now)}" if price else
-                  "a guess until an engine publishes one")  # fmt: skip
+    table.add_row(
+        "price",
+        f"{case.scheduler.price:.4g}",
+        f"published {ago(price.at, case.now)}" if price else "a guess until an engine publishes one",
+    )
     if case.surcharge > 1.01:
         table.add_row("surcharge", f"× {case.surcharge:.3g}", f"the cap of {case.listing.host} binds")
     table.add_row("next poll", "paused" if case.listing.paused else _next(case), "")
@@ -219,22 +241,37 @@ def _print(case: Case, twice: tuple[float, float]) -> None:
         table.add_row("last polls" if k == 0 else "", ago(poll.polled_at, case.now), words)
     weight, budget = twice
     if math.isfinite(weight):
-        table.add_row("twice as often", f"weight {weight:.3g}", "would do it, instead of "
-                      f"{case.listing.weight:g}")  # fmt: skip
+        table.add_row("twice as often", f"weight {weight:.3g}", f"would do it, instead of {case.listing.weight:g}")
         if math.isfinite(budget):
-            table.add_row("", format_rate(DAY * budget), f"as budget of all would too, instead of "
-                          f"{format_rate(DAY * case.budget)}")  # fmt: skip
+            table.add_row(
+                "",
+                format_rate(DAY * budget),
+                f"as budget of all would too, instead of {format_rate(DAY * case.budget)}",
+            )
     out.print(table, highlight=False)
 
 
 def _document(case: Case, twice: tuple[float, float]) -> dict[str, Any]:
     one, seen, row = case.listing, case.seen, case.row
     return {
-        "id": one.id, "address": one.address, "sentence": sentence_of(case), "weight": one.weight, "cost": one.cost,
-        "interval": case.interval, "bound": case.bound, "change_rate": float(seen.change_rate[0]),
-        "change_rate_low": float(seen.low[0]), "change_rate_high": float(seen.high[0]),
-        "half_life": _half_life(case), "fresh": float(seen.fresh[0]), "age": float(seen.age[0]),
-        "price": case.keeper.price, "surcharge": case.surcharge, "checked_at": iso(case.last),
-        "due_at": iso(float(case.standing.due[row])), "failures": int(case.standing.failures[row]),
-        "paused": one.paused, "twice": {"weight": twice[0], "budget_per_day": DAY * twice[1]},
-    }  # fmt: skip
+        "id": one.id,
+        "address": one.address,
+        "sentence": sentence_of(case),
+        "weight": one.weight,
+        "cost": one.cost,
+        "interval": case.interval,
+        "bound": case.bound,
+        "change_rate": float(seen.change_rate[0]),
+        "change_rate_low": float(seen.low[0]),
+        "change_rate_high": float(seen.high[0]),
+        "half_life": _half_life(case),
+        "fresh": float(seen.fresh[0]),
+        "age": float(seen.age[0]),
+        "price": case.scheduler.price,
+        "surcharge": case.surcharge,
+        "checked_at": iso(case.last),
+        "due_at": iso(float(case.standing.due[row])),
+        "failures": int(case.standing.failures[row]),
+        "paused": one.paused,
+        "twice": {"weight": twice[0], "budget_per_day": DAY * twice[1]},
+    }

@@ -39,16 +39,35 @@ _QUANTILES = {
 @click.command()
 @click.argument("file", metavar="TRACE")
 @click.option("--source", metavar="NAME", help="Look at this source in detail.")
-@click.option("--at-least", type=click.IntRange(min=FEWEST), default=31, show_default="31",
-              help="Judge the sources with so many changes.")  # fmt: skip
+@click.option(
+    "--at-least",
+    type=click.IntRange(min=FEWEST),
+    default=31,
+    show_default="31",
+    help="Judge the sources with so many changes.",
+)
 @click.option("--from", "start", metavar="DATE", help="Leave out what is earlier: 2024, 2024-05 or 2024-05-01.")
 @click.option("--to", "end", metavar="DATE", help="Leave out this date and what is later.")
-@click.option("--utc-offset", type=float, default=0.0, show_default="0", metavar="HOURS",
-              help="Hours of the day are those of a clock so far ahead of UTC.")  # fmt: skip
+@click.option(
+    "--utc-offset",
+    type=float,
+    default=0.0,
+    show_default="0",
+    metavar="HOURS",
+    help="Hours of the day are those of a clock so far ahead of UTC.",
+)
 @click.option("--plot", metavar="FILE", help="Draw gaps, hours, course and cost into FILE (.png, .svg, .html).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; per day, and days.")
-def fit(file: str, source: str | None, at_least: int, start: str | None, end: str | None, utc_offset: float,
-        plot: str | None, as_json: bool) -> None:  # fmt: skip
+def fit(
+    file: str,
+    source: str | None,
+    at_least: int,
+    start: str | None,
+    end: str | None,
+    utc_offset: float,
+    plot: str | None,
+    as_json: bool,
+) -> None:
     """What kind of changes does TRACE hold, and what does that mean for polling?
 
     TRACE is a table with the columns source and t, one row for each change (CSV, Parquet, JSON lines). Without
@@ -80,8 +99,13 @@ def fit(file: str, source: str | None, at_least: int, start: str | None, end: st
         require(len(trace), "trace", repr(file), "has no change between these dates", "choose others")
         single = source is not None or len(trace) == 1
         judged = _one(trace, source or trace.names[0], file) if single else trace.having(at_least)
-        require(len(judged), "trace", repr(file), f"has no source with {at_least} changes",
-                f"its most active one has {int(trace.counts().max(initial=0))}, lower --at-least")  # fmt: skip
+        require(
+            len(judged),
+            "trace",
+            repr(file),
+            f"has no source with {at_least} changes",
+            f"its most active one has {int(trace.counts().max(initial=0))}, lower --at-least",
+        )
         stages.next("fitting")
         seen = diagnose(judged)
         shown = judged if single else trace
@@ -112,15 +136,23 @@ def _one(trace: Trace, name: str, file: str) -> Trace:
         remedy = f"did you mean {', '.join(near)}" if near else f"it has {', '.join(trace.names[:3])}, …"
         raise InputError(sentence("source", repr(name), f"is not in {file!r}", remedy))
     one = trace.take([trace.names.index(name)])
-    require(one.counts()[0] >= FEWEST, "source", repr(name), f"has {one.counts()[0]} changes, {FEWEST} are needed",
-            "choose another, or a longer history")  # fmt: skip
+    require(
+        one.counts()[0] >= FEWEST,
+        "source",
+        repr(name),
+        f"has {one.counts()[0]} changes, {FEWEST} are needed",
+        "choose another, or a longer history",
+    )
     return one
 
 
 def _print_fleet(facts: dict[str, Any], at_least: int, clock: str) -> None:
     out = console()
-    out.print(f"[bold]{facts['sources']:,} sources, {facts['changes']:,} changes from {facts['first']} to "
-              f"{facts['last']}[/bold]", highlight=False)  # fmt: skip
+    out.print(
+        f"[bold]{facts['sources']:,} sources, {facts['changes']:,} changes from {facts['first']} to "
+        f"{facts['last']}[/bold]",
+        highlight=False,
+    )
     out.print(f"{facts['judged']:,} with at least {at_least} changes are judged.\n", highlight=False)
     table = grid("", "p10", "p50", "p90", "")
     for name, (label, meaning) in _QUANTILES.items():
@@ -139,39 +171,55 @@ def _print_fleet(facts: dict[str, Any], at_least: int, clock: str) -> None:
         ("steady", f"{shares['steadier_than_poisson']} have gaps that vary by less than 0.7 of their mean"),
         ("memory", f"in {shares['remembering']} short gaps follow short ones"),
         ("drift", f"the rate of {shares['drifting']} is not constant ({loose['drifting']} if bursts count as drift)"),
-        ("time of day", f"{shares['with_daily_cycle']} follow the clock "
-                        f"({loose['with_daily_cycle']} if bursts count as a cycle)"),
+        (
+            "time of day",
+            f"{shares['with_daily_cycle']} follow the clock ({loose['with_daily_cycle']} if bursts count as a cycle)",
+        ),
         ("", _hours(facts["rhythm"], clock)),
         ("best law", families),
         ("together", f"{together} of the changes come at the very time of another source's"),
-    )  # fmt: skip
+    )
 
 
 def _print_source(facts: dict[str, Any], _: int, clock: str) -> None:
     out = console()
     gaps, fits = facts["gaps"], facts["fits"]
-    out.print(f"[bold]{facts['source']}: {facts['changes']:,} changes from {facts['first']} to {facts['last']}, "
-              f"{format_rate(facts['change_rate'])}[/bold]\n", highlight=False, soft_wrap=True)  # fmt: skip
+    out.print(
+        f"[bold]{facts['source']}: {facts['changes']:,} changes from {facts['first']} to {facts['last']}, "
+        f"{format_rate(facts['change_rate'])}[/bold]\n",
+        highlight=False,
+        soft_wrap=True,
+    )
     typical, mean, longest = (format_duration(gaps[name]) for name in ("median", "mean", "longest"))
     lines = [
         ("gaps", f"half are shorter than {typical}, the mean is {mean}, the longest {longest}"),
         ("law", f"{_odds(facts['exponential_p'], 'not Poisson', 'may be Poisson')}; {_law(facts)}"),
-    ]  # fmt: skip
+    ]
     if facts["memory"] is not None:
         word = "like each other" if facts["memory"] > 0 else "unlike each other"
         text = _odds(facts["memory_p"], f"successive gaps are {word}", "successive gaps are unrelated")
         lines.append(("memory", f"{text}, correlation {facts['memory']:.2f}"))
     if facts["hurst"] is not None:
         lines.append(("long memory", f"Hurst exponent {facts['hurst']:.2f} ± {facts['hurst_error']:.2f} (0.5 is none)"))
-    lines.append(("drift", f"{_odds(facts['drift_p'], 'the rate drifts', 'no drift to be seen')}; "
-                           f"second half over first: {facts['growth']:.2f}"))  # fmt: skip
+    lines.append(
+        (
+            "drift",
+            f"{_odds(facts['drift_p'], 'the rate drifts', 'no drift to be seen')}; "
+            f"second half over first: {facts['growth']:.2f}",
+        )
+    )
     known = {days: fano for days, fano in facts["clumping"].items() if fano is not None}
     if known:
         many, windows = " / ".join(f"{fano:.3g}" for fano in known.values()), " / ".join(known)
         unit = "day" if windows == "1" else "days"
         lines.append(("clumping", f"counts over {windows} {unit} vary {many} times as much as Poisson's"))
-    lines.append(("time of day", f"{_odds(facts['rhythm']['p'], 'follows the clock', 'no cycle to be seen', 0.01)}; "
-                                 f"{_hours(facts['rhythm'], clock)}"))  # fmt: skip
+    lines.append(
+        (
+            "time of day",
+            f"{_odds(facts['rhythm']['p'], 'follows the clock', 'no cycle to be seen', 0.01)}; "
+            f"{_hours(facts['rhythm'], clock)}",
+        )
+    )
     _print_lines(*lines)
     out.print()
     table = grid("law", "parameters", "AIC above best", "BIC above best")

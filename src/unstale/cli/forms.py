@@ -144,8 +144,14 @@ def reference(name: str, value: Any) -> str:
     """The name of an environment variable, `$NAME`, or "" for none."""
     if not isinstance(value, str) or (value and not _REFERENCE.fullmatch(value)):
         # Not shown: it may well be the secret itself.
-        raise InputError(sentence(name, "(not shown)", "must not hold a secret",
-                                  "put it in the environment and write its name there, as $NAME"))  # fmt: skip
+        raise InputError(
+            sentence(
+                name,
+                "(not shown)",
+                "must not hold a secret",
+                "put it in the environment and write its name there, as $NAME",
+            )
+        )
     return value
 
 

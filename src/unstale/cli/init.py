@@ -39,8 +39,13 @@ _TAIL = """
 @click.command()
 @click.option("--budget", metavar="RATE", help="What all polls together may cost, like 1000/day.")
 @click.option("--contact", metavar="TEXT", help="Where the owners of polled sites can reach you.")
-@click.option("--network", "networks", multiple=True, metavar="NETWORK",
-              help="A network of your own that may be polled, like 10.0.0.0/8.")  # fmt: skip
+@click.option(
+    "--network",
+    "networks",
+    multiple=True,
+    metavar="NETWORK",
+    help="A network of your own that may be polled, like 10.0.0.0/8.",
+)
 @click.option("-o", "--output", default=NAME, show_default=True, metavar="FILE", help="The file to write.")
 def init(budget: str | None, contact: str | None, networks: tuple[str, ...], output: str) -> None:
     """Write a commented unstale.toml: every setting, what it means, what holds without it.
@@ -65,8 +70,9 @@ def init(budget: str | None, contact: str | None, networks: tuple[str, ...], out
         with Path(output).open("x", encoding="utf-8") as file:
             file.write(written(chosen))
     except OSError as error:
-        raise InputError(sentence("output", repr(output), f"cannot be written ({error.strerror})",
-                                  "choose another")) from None  # fmt: skip
+        raise InputError(
+            sentence("output", repr(output), f"cannot be written ({error.strerror})", "choose another")
+        ) from None
     click.echo(f"wrote {output}: change it as you like. Next: `unstale add ADDRESS`, then `unstale run`")
 
 

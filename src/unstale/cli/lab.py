@@ -58,9 +58,21 @@ class Row:
 @click.option("--seed", default=1, show_default=True, help="Another seed, other changes and polls.")
 @click.option("--plot", metavar="FILE", help="Draw what was measured beside theory into FILE (.png, .svg, .html).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; rates per second.")
-def lab(topology: str, depth: int | None, peers: int | None, replicas: int | None, k: int | None, sources: int,
-        changes: int, change_rate: str, sync_rate: str, peer_rate: str, seed: int, plot: str | None,
-        as_json: bool) -> None:  # fmt: skip
+def lab(
+    topology: str,
+    depth: int | None,
+    peers: int | None,
+    replicas: int | None,
+    k: int | None,
+    sources: int,
+    changes: int,
+    change_rate: str,
+    sync_rate: str,
+    peer_rate: str,
+    seed: int,
+    plot: str | None,
+    as_json: bool,
+) -> None:
     """Run replicas on this machine and compare their freshness with theory.
 
     A web site of sources that change at random is served here, and every replica is a process of its own:
@@ -94,10 +106,16 @@ def lab(topology: str, depth: int | None, peers: int | None, replicas: int | Non
     if plot is not None:
         checked(plot)
     setup = Setup(
-        topology, usual if count is None else count, (2 if topology == "redundant" else 1) if k is None else k, sources,
-        changes, parse_rate(change_rate, "change_rate") / DAY, parse_rate(sync_rate, "sync_rate") / DAY,
-        parse_rate(peer_rate, "peer_rate") / DAY, seed,
-    )  # fmt: skip
+        topology,
+        usual if count is None else count,
+        (2 if topology == "redundant" else 1) if k is None else k,
+        sources,
+        changes,
+        parse_rate(change_rate, "change_rate") / DAY,
+        parse_rate(sync_rate, "sync_rate") / DAY,
+        parse_rate(peer_rate, "peer_rate") / DAY,
+        seed,
+    )
     predicted(setup)
     if not as_json:
         lasting = setup.settling + setup.measuring
@@ -108,9 +126,23 @@ def lab(topology: str, depth: int | None, peers: int | None, replicas: int | Non
 
         draw(_about(setup), [(row.place, row.model, row.measured.value, row.measured.error) for row in rows], plot)
     if as_json:
-        click.echo(json.dumps({"topology": topology, **facts, "places": [
-            {"place": row.place, "theory": row.model, "measured": row.measured.value, "error": row.measured.error}
-            for row in rows]}))  # fmt: skip
+        click.echo(
+            json.dumps(
+                {
+                    "topology": topology,
+                    **facts,
+                    "places": [
+                        {
+                            "place": row.place,
+                            "theory": row.model,
+                            "measured": row.measured.value,
+                            "error": row.measured.error,
+                        }
+                        for row in rows
+                    ],
+                }
+            )
+        )
     else:
         _print(rows, facts, plot)
 
@@ -144,11 +176,14 @@ async def experiment(setup: Setup) -> tuple[list[Row], dict[str, Any]]:
         changes = [site.changing.times(i, end) for i in range(len(site))]
     shares = fresh_time(changes, served, start, end, setup.asked)
     facts = {
-        "changes": int(sum(np.count_nonzero(times > start) for times in changes)), "seconds": end - start,
-        "whole_seconds": time.monotonic() - began, "polls": [one["polls"] for one in said],
-        "failed": [one["failed"] for one in said], "reads": len(reads),
+        "changes": int(sum(np.count_nonzero(times > start) for times in changes)),
+        "seconds": end - start,
+        "whole_seconds": time.monotonic() - began,
+        "polls": [one["polls"] for one in said],
+        "failed": [one["failed"] for one in said],
+        "reads": len(reads),
         "taken_from_peers": [sum(peer["taken"] for peer in one["peers"]) for one in said],
-    }  # fmt: skip
+    }
     return _rows(setup, shares, reads), facts
 
 
@@ -205,22 +240,32 @@ def _about(setup: Setup) -> str:
         "peers": f"{setup.replicas} replicas that contact {setup.asked} of the others {each(setup.peer_rate)}",
         "redundant": f"{setup.replicas} replicas, of which readers ask {setup.asked}",
     }[setup.topology]
-    return (f"{what}, polling each of {setup.sources} sources {each(setup.sync_rate)}, which change "
-            f"{each(setup.change_rate)}")  # fmt: skip
+    return (
+        f"{what}, polling each of {setup.sources} sources {each(setup.sync_rate)}, which change "
+        f"{each(setup.change_rate)}"
+    )
 
 
 def _print(rows: Sequence[Row], facts: dict[str, Any], plot: str | None) -> None:
     table = grid("", "theory", "measured", "standard error", "off by")
     for row in rows:
         off = row.measured.off(row.model)
-        table.add_row(row.place, f"{100 * row.model:.1f} %", f"{100 * row.measured.value:.1f} %",
-                      f"{100 * row.measured.error:.1f} %", f"{off:+.1f} standard errors")  # fmt: skip
+        table.add_row(
+            row.place,
+            f"{100 * row.model:.1f} %",
+            f"{100 * row.measured.value:.1f} %",
+            f"{100 * row.measured.error:.1f} %",
+            f"{off:+.1f} standard errors",
+        )
     say = console()
     say.print(table, highlight=False)
     far = [row.place for row in rows if abs(row.measured.off(row.model)) > AGREE]
     verdict = f"theory and measurement differ at {', '.join(far)}" if far else "theory and measurement agree"
     taken = f", {sum(facts['taken_from_peers']):,} copies from peers" if any(facts["taken_from_peers"]) else ""
-    say.print(f"{verdict}: {facts['changes']:,} changes and {sum(facts['polls']):,} polls{taken}; "
-              f"{facts['whole_seconds']:.0f} s in all", highlight=False)  # fmt: skip
+    say.print(
+        f"{verdict}: {facts['changes']:,} changes and {sum(facts['polls']):,} polls{taken}; "
+        f"{facts['whole_seconds']:.0f} s in all",
+        highlight=False,
+    )
     if plot is not None:
         say.print(f"drawn into {plot}", highlight=False)

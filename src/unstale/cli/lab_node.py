@@ -29,9 +29,9 @@ from unstale.adapters.replica_peering import ReplicaPeering
 from unstale.adapters.sqlite_shelf import SqliteShelf
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.engine.clock import SystemClock
-from unstale.engine.desk import Desk
 from unstale.engine.judge import judge
-from unstale.engine.peers import Peers, PeerTerms, seize
+from unstale.engine.peers import Peers, PeerTerms, claim_now
+from unstale.engine.store_executor import StoreExecutor
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Claim, Entry, Fetched, Fetcher, Listing, Request
 from unstale.server.app import replica
@@ -50,8 +50,10 @@ _VERSION = re.compile(rb"version (\d+)")
 class Poller:
     """Polls every source of a store at `rate`, each at random times, and notes what is served from when on."""
 
-    def __init__(self, desk: Desk, fetcher: Fetcher, rate: float, rng: np.random.Generator, notes: TextIO) -> None:
-        self._desk, self._fetcher, self._rate, self._rng, self._notes = desk, fetcher, rate, rng, notes
+    def __init__(
+        self, executor: StoreExecutor, fetcher: Fetcher, rate: float, rng: np.random.Generator, notes: TextIO
+    ) -> None:
+        self._executor, self._fetcher, self._rate, self._rng, self._notes = executor, fetcher, rate, rng, notes
         self._due: dict[int, float] = {}
         self._done: list[tuple[Claim, Fetched, float]] = []
         self._ready = asyncio.Event()
@@ -61,9 +63,9 @@ class Poller:
     async def begin(self, listings: Sequence[Listing]) -> None:
         """Add the sources; the first poll of each comes at random, as all later ones do."""
         now = time.time()
-        ids = await self._desk.do(lambda store: store.add(listings, now))
+        ids = await self._executor.do(lambda store: store.add(listings, now))
         self._due = {source: now + self._gap() for source in ids}
-        await self._desk.do(lambda store: store.set_due(ids, list(self._due.values())))
+        await self._executor.do(lambda store: store.set_due(ids, list(self._due.values())))
 
     async def run(self, stop: asyncio.Event) -> None:
         """Poll until `stop` is set."""
@@ -74,7 +76,7 @@ class Poller:
             if wait > 0:
                 await asyncio.sleep(min(max(wait, BEAT), 0.1))
                 continue
-            claims = await self._desk.do(partial(_claim, now))
+            claims = await self._executor.do(partial(_claim, now))
             for claim in claims:
                 # From the time it was due, not from when it was done: delays must not slow the polls down.
                 self._due[claim.source] = claim.due + self._gap()
@@ -90,10 +92,10 @@ class Poller:
     async def accept(self, news: Sequence[tuple[int, Fetched]]) -> int:
         """Take what a peer brought; of how many sources."""
         by_source, now = dict(news), time.time()
-        claims = await self._desk.do(lambda store: seize(store, list(by_source), now, lease=LEASE, owner="lab"))
+        claims = await self._executor.do(lambda store: claim_now(store, list(by_source), now, lease=LEASE, owner="lab"))
         newer = [(c, due) for c, due in claims if by_source[c.source].polled_at > c.last]
         if older := [(c, due) for c, due in claims if by_source[c.source].polled_at <= c.last]:
-            await self._desk.do(lambda store: self._give_back(store, older))
+            await self._executor.do(lambda store: self._give_back(store, older))
         if newer:
             await self._record([(claim, by_source[claim.source], due) for claim, due in newer])
         return len(newer)
@@ -103,8 +105,9 @@ class Poller:
         store.give_back("lab", [claim for claim, _ in claims])
 
     async def _poll(self, claim: Claim) -> None:
-        request = Request(claim.address, claim.etag, claim.last_modified, options=claim.options, seconds=SECONDS,
-                          since=claim.last)  # fmt: skip
+        request = Request(
+            claim.address, claim.etag, claim.last_modified, options=claim.options, seconds=SECONDS, since=claim.last
+        )
         fetched = await self._fetcher.fetch(request)
         self.polls += 1
         self.failed += fetched.answer is Answer.FAILED
@@ -120,9 +123,11 @@ class Poller:
 
     async def _record(self, batch: Sequence[tuple[Claim, Fetched, float]]) -> None:
         judged = [(claim, fetched, due, *judge(claim, fetched, None)) for claim, fetched, due in batch]
-        entries = [Entry(claim, answer, fetched.polled_at, due, received=fetched.received, reason=fetched.reason,
-                         body=body) for claim, fetched, due, answer, body in judged]  # fmt: skip
-        held = await self._desk.do(lambda store: store.record(entries))
+        entries = [
+            Entry(claim, answer, fetched.polled_at, due, received=fetched.received, reason=fetched.reason, body=body)
+            for claim, fetched, due, answer, body in judged
+        ]
+        held = await self._executor.do(lambda store: store.record(entries))
         now = time.time()
         for entry, mine in zip(entries, held, strict=True):
             found = _VERSION.search(entry.body.data) if entry.body is not None and mine else None
@@ -141,7 +146,7 @@ def _claim(now: float, store: Any) -> list[Claim]:
 async def node(told: dict[str, Any], lines: asyncio.Queue[dict[str, Any] | None]) -> None:
     """Serve at once; poll once told whom; end when nothing more is told."""
     stop, name = asyncio.Event(), str(told["name"])
-    desk = Desk(lambda: SqliteStore(told["store"]))
+    executor = StoreExecutor(lambda: SqliteStore(told["store"]))
     shelf = SqliteShelf(told["store"])
     app = replica(shelf, name=name, more=[digest_route(shelf, time.time, name)])
     server = asyncio.create_task(serve(app, "127.0.0.1", 0, token=None, stop=stop, ready=lambda port: _say(port=port)))
@@ -158,13 +163,13 @@ async def node(told: dict[str, Any], lines: asyncio.Queue[dict[str, Any] | None]
         kind, options = ("replica", {"upstream": upstream}) if upstream else ("http", {})
         with Path(told["notes"]).open("w", encoding="utf-8") as notes:
             fetcher = ReplicaFetcher(web, name=name) if upstream else web
-            poller = Poller(desk, fetcher, told["sync_rate"], rng, notes)
+            poller = Poller(executor, fetcher, told["sync_rate"], rng, notes)
             await poller.begin([Listing(address, kind, options=options) for address in begun["sources"]])
             tasks.append(asyncio.create_task(poller.run(stop)))
             peers = None
             if begun["peers"]:
-                terms = PeerTerms(tuple(begun["peers"]), told["peer_rate"], told["asked"], SHARE)
-                peers = Peers(terms, ReplicaPeering(web, name=name), desk, poller.accept, SystemClock(), rng=rng)
+                config = PeerTerms(tuple(begun["peers"]), told["peer_rate"], told["asked"], SHARE)
+                peers = Peers(config, ReplicaPeering(web, name=name), executor, poller.accept, SystemClock(), rng=rng)
                 tasks.append(asyncio.create_task(peers.run(stop)))
             await lines.get()
             stop.set()
@@ -175,7 +180,7 @@ async def node(told: dict[str, Any], lines: asyncio.Queue[dict[str, Any] | None]
         await asyncio.gather(server, *tasks, return_exceptions=True)
         await web.close()
         shelf.close()
-        desk.close()
+        executor.close()
 
 
 def _say(**facts: Any) -> None:

@@ -35,16 +35,25 @@ class Replicas:
             for i in range(setup.replicas):
                 with (self._folder / f"{i}.errors").open("wb") as errors:
                     process = await asyncio.create_subprocess_exec(
-                        sys.executable, "-m", "unstale.cli.lab_node", stdin=asyncio.subprocess.PIPE,
-                        stdout=asyncio.subprocess.PIPE, stderr=errors,
+                        sys.executable,
+                        "-m",
+                        "unstale.cli.lab_node",
+                        stdin=asyncio.subprocess.PIPE,
+                        stdout=asyncio.subprocess.PIPE,
+                        stderr=errors,
                         # Fifty sources are not worth a second of compiling in each process.
                         env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-                    )  # fmt: skip
+                    )
                 self._running.append(process)
-                told = {"name": f"replica-{i + 1}", "store": str(self._folder / f"{i}.db"),
-                        "notes": str(self._folder / f"{i}.jsonl"), "seed": [setup.seed, i],
-                        "sync_rate": setup.sync_rate, "peer_rate": setup.peer_rate,
-                        "asked": setup.asked}  # fmt: skip
+                told = {
+                    "name": f"replica-{i + 1}",
+                    "store": str(self._folder / f"{i}.db"),
+                    "notes": str(self._folder / f"{i}.jsonl"),
+                    "seed": [setup.seed, i],
+                    "sync_rate": setup.sync_rate,
+                    "peer_rate": setup.peer_rate,
+                    "asked": setup.asked,
+                }
                 await self._tell(i, told)
             for i in range(setup.replicas):
                 self.addresses.append(f"http://127.0.0.1:{(await self._heard(i))['port']}")
@@ -60,9 +69,14 @@ class Replicas:
         """Let all of them poll."""
         for i, upstream in enumerate(self._setup.upstream):
             others = [address for k, address in enumerate(self.addresses) if k != i]
-            await self._tell(i, {"sources": list(sources), "upstream": "" if upstream is None else
-                                 self.addresses[upstream],
-                                 "peers": others if self._setup.topology == "peers" else []})  # fmt: skip
+            await self._tell(
+                i,
+                {
+                    "sources": list(sources),
+                    "upstream": "" if upstream is None else self.addresses[upstream],
+                    "peers": others if self._setup.topology == "peers" else [],
+                },
+            )
 
     async def finish(self) -> list[dict[str, Any]]:
         """End all of them; what each says it did."""

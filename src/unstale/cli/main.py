@@ -38,8 +38,8 @@ GROUPS = {
         "history": ("unstale.cli.copies", "What did the polls of a source find?"),
         "export": ("unstale.cli.sources", "Write all sources to a list."),
         "import": ("unstale.cli.adding", "Take over the sources of a list."),
-        "backup": ("unstale.cli.care", "Copy the store to a file, while it is in use."),
-        "doctor": ("unstale.cli.care", "Is the store sound? What to do if not."),
+        "backup": ("unstale.cli.maintenance", "Copy the store to a file, while it is in use."),
+        "doctor": ("unstale.cli.maintenance", "Is the store sound? What to do if not."),
     },
     "Plan and study": {
         "plan": ("unstale.cli.plan", "Divide a budget of polls over a fleet of sources."),

@@ -14,8 +14,12 @@ from unstale.units import format_duration, format_rate, parse_duration, parse_ra
 
 _change_rate = click.option("--change-rate", required=True, help="How often the source changes, e.g. 1/day.")
 _changes = click.option("--changes", default="poisson", show_default=True, help=f"How changes come: {SPELLINGS}.")
-_polls = click.option("--polls", default="fixed", show_default=True,
-                      help="How polls come: fixed, random or purely-random, or a kind as in --changes.")  # fmt: skip
+_polls = click.option(
+    "--polls",
+    default="fixed",
+    show_default=True,
+    help="How polls come: fixed, random or purely-random, or a kind as in --changes.",
+)
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object; rates per day, times in days.")
 
 
@@ -87,13 +91,24 @@ def sync_rate(
     from unstale.core.staleness import age, freshness
 
     if target_staleness is not None:
-        require(0 < target_staleness <= 1, "target-staleness", target_staleness, "must be above 0 and at most 1",
-                "try 0.2")  # fmt: skip
-        require(target_freshness is None, "target-staleness", target_staleness, "says the same as target-freshness",
-                "give one of them")  # fmt: skip
+        require(
+            0 < target_staleness <= 1, "target-staleness", target_staleness, "must be above 0 and at most 1", "try 0.2"
+        )
+        require(
+            target_freshness is None,
+            "target-staleness",
+            target_staleness,
+            "says the same as target-freshness",
+            "give one of them",
+        )
         target_freshness = 1.0 - target_staleness
-    require((target_consistency is None) == (within is None), "within", within,
-            "and target-consistency belong together", "give both or none")  # fmt: skip
+    require(
+        (target_consistency is None) == (within is None),
+        "within",
+        within,
+        "and target-consistency belong together",
+        "give both or none",
+    )
     source, shape = _pair(change_rate, change_rate, changes, polls)
     targets: dict[str, Any] = {
         "freshness": target_freshness,

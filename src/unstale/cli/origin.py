@@ -27,8 +27,13 @@ LIVE, CALM = 1.0, 10.0
 @click.command()
 @click.option("--sources", default=100, show_default=True, help="How many there are.")
 @click.option("--changes", default="1/min", show_default=True, help="How often a source changes, on average.")
-@click.option("--process", multiple=True, default=["poisson"], show_default="poisson",
-              help="How evenly: poisson, pareto:3, weibull:0.7, constant, …; give several for a mix.")  # fmt: skip
+@click.option(
+    "--process",
+    multiple=True,
+    default=["poisson"],
+    show_default="poisson",
+    help="How evenly: poisson, pareto:3, weibull:0.7, constant, …; give several for a mix.",
+)
 @click.option(
     "--spread", default=1.0, show_default=True, help="How much rates differ: 0 not, 1 most within a factor 7."
 )
@@ -41,9 +46,21 @@ LIVE, CALM = 1.0, 10.0
 @click.option("--truth", metavar="FILE", help="Write every change here at the end: .csv, .parquet or .jsonl.")
 @click.option("--for", "lasting", metavar="TIME", help="End after 10m or 1h; Ctrl-C ends it at any time.")
 @click.option("--json", "as_json", is_flag=True, help="Print the address, and at the end the summary, as JSON.")
-def origin(sources: int, changes: str, process: tuple[str, ...], spread: float, seed: int, size: int,
-           last_modified: bool, host: str, port: int, log: str | None, truth: str | None, lasting: str | None,
-           as_json: bool) -> None:  # fmt: skip
+def origin(
+    sources: int,
+    changes: str,
+    process: tuple[str, ...],
+    spread: float,
+    seed: int,
+    size: int,
+    last_modified: bool,
+    host: str,
+    port: int,
+    log: str | None,
+    truth: str | None,
+    lasting: str | None,
+    as_json: bool,
+) -> None:
     """Serve a web site of sources that change, to try things on.
 
     The sources are at /s/0, /s/1, …, as feeds at /feed/0, …; lists of them at /list.csv, /list.txt, /sitemap.xml. They
@@ -86,8 +103,9 @@ def origin(sources: int, changes: str, process: tuple[str, ...], spread: float, 
         return
     say = console()
     say.print(f"[bold]{_counted(noted)}[/bold]", highlight=False)
-    say.print(f"{summary['changes']:,} changes of {_sources(sources)} in {format_duration(lasted / DAY)}.",
-              highlight=False)  # fmt: skip
+    say.print(
+        f"{summary['changes']:,} changes of {_sources(sources)} in {format_duration(lasted / DAY)}.", highlight=False
+    )
     for words, file in (("The requests are in", log), ("The changes are in", truth)):
         if file is not None:
             say.print(f"{words} {file}.", highlight=False, markup=False)
@@ -123,8 +141,11 @@ def _begin(serving: Origin, as_json: bool) -> None:
         return
     rate = format_rate(float(changing.rate.sum()) * DAY)
     say = console()
-    say.print(f"[bold]{_sources(len(changing))} at {serving.address}[/bold], {rate} changes in all; Ctrl-C ends it.",
-              highlight=False, soft_wrap=True)  # fmt: skip
+    say.print(
+        f"[bold]{_sources(len(changing))} at {serving.address}[/bold], {rate} changes in all; Ctrl-C ends it.",
+        highlight=False,
+        soft_wrap=True,
+    )
     tries = {
         f"curl {serving.address}/s/0": "look at a source",
         f"unstale add --from {serving.address}/list.csv": "keep copies of all of them",
@@ -134,8 +155,12 @@ def _begin(serving: Origin, as_json: bool) -> None:
     for command, words in tries.items():
         say.print(f"  {command:<{width}}  {words}", highlight=False, markup=False, soft_wrap=True)
     network = "::1/128" if "[" in serving.address else "127.0.0.0/8"
-    say.print(f'To poll this machine, write allow_networks = ["{network}"] under [http] in unstale.toml.',
-              highlight=False, markup=False, soft_wrap=True)  # fmt: skip
+    say.print(
+        f'To poll this machine, write allow_networks = ["{network}"] under [http] in unstale.toml.',
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _counted(log: RequestLog) -> str:

@@ -17,7 +17,7 @@ from unstale.units import DAY, format_duration, format_rate
 
 if TYPE_CHECKING:
     from unstale.engine.loop import Engine
-    from unstale.engine.watch import Sight
+    from unstale.engine.summary import FleetSummary
 
 More = Callable[[], Sequence[tuple[str, str, str]]]
 
@@ -34,20 +34,20 @@ class Panel:
         self._past: deque[tuple[float, int, int, int]] = deque()
         self._fresh: deque[float] = deque(maxlen=24)
 
-    def draw(self, sight: Sight) -> RenderableType:
+    def draw(self, summary: FleetSummary) -> RenderableType:
         """The panel at this moment."""
         engine = self._engine
-        now, tally = time.monotonic(), engine.tally
-        self._past.append((now, tally.polls, tally.changed, tally.failed))
+        now, counters = time.monotonic(), engine.counters
+        self._past.append((now, counters.polls, counters.changed, counters.failed))
         while now - self._past[0][0] > PACE:
             self._past.popleft()
-        self._fresh.append(sight.fresh)
+        self._fresh.append(summary.fresh)
         return Group(
-            Text(self._title, style="bold"), self._numbers(sight), Text(""), self._sources(sight), self._trouble()
+            Text(self._title, style="bold"), self._numbers(summary), Text(""), self._sources(summary), self._trouble()
         )
 
-    def _numbers(self, sight: Sight) -> Table:
-        engine, tally = self._engine, self._engine.tally
+    def _numbers(self, summary: FleetSummary) -> Table:
+        engine, counters = self._engine, self._engine.counters
         (then, polls, changed, failed), (now, *latest) = self._past[0], self._past[-1]
         span = max(now - then, 1e-9)
         pace = (latest[0] - polls) / span
@@ -56,32 +56,34 @@ class Panel:
         table.add_column(justify="right", no_wrap=True)
         table.add_column(no_wrap=True)
         line = "".join(_BARS[min(int(8.999 * max(x, 0.0)), 8)] for x in self._fresh)
-        table.add_row("freshness", f"[bold green]{100 * sight.fresh:.1f} %[/]", f"believed now  [green]{line}[/]")
-        table.add_row("", f"{100 * sight.even:.1f} %", "if all were polled equally often, for the same budget")
+        table.add_row("freshness", f"[bold green]{100 * summary.fresh:.1f} %[/]", f"believed now  [green]{line}[/]")
+        table.add_row("", f"{100 * summary.even:.1f} %", "if all were polled equally often, for the same budget")
         for row in self._more() if self._more else ():
             table.add_row(*row)
-        allowed = format_rate(DAY * engine.terms.budget)
+        allowed = format_rate(DAY * engine.config.budget)
         table.add_row(
-            "polls", _per(pace), f"of {allowed} allowed; {tally.polls:,} so far, {engine.in_flight} in flight"
+            "polls", _per(pace), f"of {allowed} allowed; {counters.polls:,} so far, {engine.in_flight} in flight"
         )
         share = (latest[1] - changed) / max(latest[0] - polls, 1)
-        table.add_row("changes", f"{tally.changed:,}", f"found, by {100 * share:.0f} % of the polls")
-        table.add_row("failures", f"{tally.failed:,}", _per((latest[2] - failed) / span) if tally.failed else "none")
-        table.add_row("price", f"{engine.keeper.price:.3g} s", "of freshness for a poll")
+        table.add_row("changes", f"{counters.changed:,}", f"found, by {100 * share:.0f} % of the polls")
+        table.add_row(
+            "failures", f"{counters.failed:,}", _per((latest[2] - failed) / span) if counters.failed else "none"
+        )
+        table.add_row("price", f"{engine.scheduler.price:.3g} s", "of freshness for a poll")
         return table
 
-    def _sources(self, sight: Sight) -> Table:
-        keeper, outlook = self._engine.keeper, sight.outlook
+    def _sources(self, summary: FleetSummary) -> Table:
+        scheduler, outlook = self._engine.scheduler, summary.outlook
         table = grid("source", "changes every", "polled every", "fresh now", "next poll")
-        known = [k for k in range(len(sight.rows)) if math.isfinite(keeper.answered[sight.rows[k]])]
+        known = [k for k in range(len(summary.rows)) if math.isfinite(scheduler.answered[summary.rows[k]])]
         known.sort(key=lambda k: -float(outlook.change_rate[k]))
         step = max(len(known) / LISTED, 1.0)
         now = self._engine.clock.now()
-        waits = keeper.learner.columns.interval
+        waits = scheduler.learner.columns.interval
         for k in (known[int(i * step)] for i in range(min(LISTED, len(known)))):
-            row = int(sight.rows[k])
-            name = self._names.get(int(keeper.ids[row]), str(keeper.ids[row]))
-            due = keeper.due[row]
+            row = int(summary.rows[k])
+            name = self._names.get(int(scheduler.ids[row]), str(scheduler.ids[row]))
+            due = scheduler.due[row]
             coming = "now" if not due > now else format_duration((due - now) / DAY)
             table.add_row(
                 name if len(name) <= 32 else "…" + name[-31:],
@@ -93,7 +95,7 @@ class Panel:
         return table
 
     def _trouble(self) -> RenderableType:
-        troubles = list(self._engine.tally.troubles)[:3]
+        troubles = list(self._engine.counters.troubles)[:3]
         if not troubles:
             return Text("")
         return Text("\n".join(["", *(f"{reason}" for _, _, reason in troubles)]), style="yellow")

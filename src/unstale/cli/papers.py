@@ -77,8 +77,14 @@ def _simulate(
     # Triangular gaps are those of random order: simulate the rounds themselves, whose gaps depend on each other.
     polled = Sweep(polls.mean) if isinstance(polls, Triangular) else polls
     run = simulate_copy(changes, polled, penalty, polls_count=POLLS, seed=seed, tau=tau)
-    found = {"freshness": run.freshness, "age": run.age, "missed": run.missed_changes, "consistency": run.consistency,
-             "staleness": run.staleness, "update_staleness": run.update_staleness}  # fmt: skip
+    found = {
+        "freshness": run.freshness,
+        "age": run.age,
+        "missed": run.missed_changes,
+        "consistency": run.consistency,
+        "staleness": run.staleness,
+        "update_staleness": run.update_staleness,
+    }
     return {name: Estimate(float(e.value), float(e.error)) for name, e in found.items() if e is not None}
 
 
@@ -116,8 +122,13 @@ def _print(findings: Findings, file: Path | None, seconds: float) -> None:
             for part in row.parts:
                 if not part.holds:
                     distance = f"{part.distance:.1f}" if part.distance and math.isfinite(part.distance) else ""
-                    table.add_row(f"{row.item.id} {part.label}", str(part.computed), str(part.expected),
-                                  f"{part.excess:.2g}", distance)  # fmt: skip
+                    table.add_row(
+                        f"{row.item.id} {part.label}",
+                        str(part.computed),
+                        str(part.expected),
+                        f"{part.excess:.2g}",
+                        distance,
+                    )
         out.print(table)
     if file is not None:
         out.print(f"The report is in {file} ({seconds:.0f} s).", highlight=False)

@@ -20,17 +20,39 @@ if TYPE_CHECKING:
 @click.argument("file")
 @click.option("--budget", help="What all polls together may cost, e.g. 1000/day; a poll costs 1 unless the table says.")
 @click.option("--target", help="Instead of a budget: freshness=0.9, age=2h; finds the least budget.")
-@click.option("--objective", default="freshness", show_default=True,
-              help="freshness, age, missed, lag, deadline:TIME, saturating:TIME or power:NUMBER.")  # fmt: skip
-@click.option("--order", type=click.Choice(["fixed", "random", "purely-random"]), default="fixed", show_default=True,
-              help="How evenly the polls will come.")  # fmt: skip
-@click.option("--host-cap", "host_caps", multiple=True, metavar="RATE or HOST=RATE",
-              help="Polls a host allows; RATE holds for every host not named.")  # fmt: skip
-@click.option("--engine", help="Plan Parquet files in parts: processes:3, dask (workers of this machine) or"
-              " dask://HOST:PORT.")  # fmt: skip
+@click.option(
+    "--objective",
+    default="freshness",
+    show_default=True,
+    help="freshness, age, missed, lag, deadline:TIME, saturating:TIME or power:NUMBER.",
+)
+@click.option(
+    "--order",
+    type=click.Choice(["fixed", "random", "purely-random"]),
+    default="fixed",
+    show_default=True,
+    help="How evenly the polls will come.",
+)
+@click.option(
+    "--host-cap",
+    "host_caps",
+    multiple=True,
+    metavar="RATE or HOST=RATE",
+    help="Polls a host allows; RATE holds for every host not named.",
+)
+@click.option(
+    "--engine", help="Plan Parquet files in parts: processes:3, dask (workers of this machine) or dask://HOST:PORT."
+)
 @click.option("-o", "--output", help="Write the full plan here: .csv, .parquet or .jsonl; with an engine, a folder.")
-@click.option("--curve", "--plot", "curve", is_flag=False, flag_value="-", metavar="[FILE]",
-              help="Draw freshness against budget, here or into FILE (.png, .svg, .html).")  # fmt: skip
+@click.option(
+    "--curve",
+    "--plot",
+    "curve",
+    is_flag=False,
+    flag_value="-",
+    metavar="[FILE]",
+    help="Draw freshness against budget, here or into FILE (.png, .svg, .html).",
+)
 @click.option("--explain", metavar="ID", help="Say in a sentence why this source is polled as it is.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object; per day, and days.")
 def plan(
@@ -58,8 +80,13 @@ def plan(
       unstale plan fleet.csv --budget 1000/day --explain news/front
       unstale plan 'fleet/*.parquet' --budget 1e6/day --engine processes:3 -o plan/
     """
-    require((budget is None) != (target is None), "plan", file, "needs either a budget or a target",
-            "add --budget 1000/day or --target freshness=0.9")  # fmt: skip
+    require(
+        (budget is None) != (target is None),
+        "plan",
+        file,
+        "needs either a budget or a target",
+        "add --budget 1000/day or --target freshness=0.9",
+    )
     goal, objective = _target(target, objective)
     if engine is not None or any(mark in file for mark in "*?["):
         for name, given in (("--host-cap", host_caps), ("--curve", curve), ("--explain", explain)):
@@ -130,8 +157,16 @@ def _in_parts(
 
         workers = engine_of(engine)
         try:
-            made = plan_parts(file, workers, budget=budget, target=goal, objective=objective, order=order,
-                              output=output, stage=stages.next)  # fmt: skip
+            made = plan_parts(
+                file,
+                workers,
+                budget=budget,
+                target=goal,
+                objective=objective,
+                order=order,
+                output=output,
+                stage=stages.next,
+            )
         finally:
             stages.next("closing")
             workers.close()
@@ -191,8 +226,9 @@ def _target(text: str | None, objective: str) -> tuple[float | None, str]:
     if name not in ("freshness", "age", "missed", "penalty") or not value:
         raise InputError(sentence("target", repr(text), "is not a target", "write freshness=0.9 or age=2h"))
     if name in ("freshness", "age") and objective not in (name, "freshness"):
-        raise InputError(sentence("target", repr(text), f"is not what the objective {objective} measures",
-                                  f"use --objective {name}"))  # fmt: skip
+        raise InputError(
+            sentence("target", repr(text), f"is not what the objective {objective} measures", f"use --objective {name}")
+        )
     if name == "age":
         return parse_duration(value, "target age"), name
     try:

@@ -62,25 +62,25 @@ def _by_the_engine(store: SqliteStore, ids: Sequence[int], before: dict[int, int
 
 
 def _by_ourselves(settings: Settings, store: SqliteStore, ids: Sequence[int]) -> None:
-    from unstale.cli.compose import content_of, poll_once, rules_of, terms_of
+    from unstale.cli.compose import config_of, content_of, poll_once, rules_of
     from unstale.core.learning.state import WIDTH
-    from unstale.engine.fleet import keeper_of
+    from unstale.engine.config import scheduler_of
+    from unstale.engine.host_limits import HostLimits
     from unstale.engine.judge import judge
-    from unstale.engine.manners import Manners
-    from unstale.engine.outcomes import Outcome, entries_of
+    from unstale.engine.outcomes import PollOutcome, entries_of
 
-    terms, now = terms_of(settings), time.time()
+    config, now = config_of(settings), time.time()
     # The longest overdue are claimed first: nobody is overdue longer than this.
     store.set_due(ids, [0.0] * len(ids))
-    claims = [c for c in store.claim(now, len(ids), lease=terms.lease, owner="poll") if c.source in set(ids)]
+    claims = [c for c in store.claim(now, len(ids), lease=config.lease, owner="poll") if c.source in set(ids)]
     looked = asyncio.run(poll_once(settings, claims))
-    keeper, _ = keeper_of(store.standing(ids, WIDTH), terms, now, Manners(rules_of(settings)))
-    keeper.price = max(keeper.price, 1e-300)
+    scheduler, _ = scheduler_of(store.columns_of(ids, WIDTH), config, now, HostLimits(rules_of(settings)))
+    scheduler.price = max(scheduler.price, 1e-300)
     outcomes = []
     for claim, fetched in zip(claims, looked, strict=True):
         answer, body = judge(claim, fetched, content_of(claim))
-        outcomes.append(Outcome(claim, answer, fetched, body))
-    store.record(entries_of(keeper, outcomes)[0])
+        outcomes.append(PollOutcome(claim, answer, fetched, body))
+    store.record(entries_of(scheduler, outcomes)[0])
 
 
 def _newest(store: SqliteStore, source: int) -> int:

@@ -17,7 +17,7 @@ from unstale.ports import Fetched, Listing, Request
 
 if TYPE_CHECKING:
     from unstale.adapters.sqlite_store import SqliteStore
-    from unstale.cli.compose import Whole
+    from unstale.cli.compose import Application
     from unstale.server.proxy.app import Proxy
 
 KIND = "proxied"
@@ -43,9 +43,17 @@ def origins(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-async def run(texts: Sequence[str], host: str, port: int, *, name: str, allow_networks: Sequence[str],
-              token: str | None, stop: asyncio.Event | None,
-              ready: Callable[[int], None] | None = None) -> None:  # fmt: skip
+async def run(
+    texts: Sequence[str],
+    host: str,
+    port: int,
+    *,
+    name: str,
+    allow_networks: Sequence[str],
+    token: str | None,
+    stop: asyncio.Event | None,
+    ready: Callable[[int], None] | None = None,
+) -> None:
     """Serve a pull-through proxy for these origins until `stop` is set, or the process is asked to end."""
     from unstale.adapters.addresses import Gate
     from unstale.adapters.http_upstream import HttpUpstream
@@ -60,8 +68,15 @@ async def run(texts: Sequence[str], host: str, port: int, *, name: str, allow_ne
         await proxy.close()
 
 
-async def within(whole: Whole, texts: Sequence[str], listen: str, stop: asyncio.Event, say: Callable[[str], None], *,
-                 telling: float = 60.0) -> None:  # fmt: skip
+async def within(
+    application: Application,
+    texts: Sequence[str],
+    listen: str,
+    stop: asyncio.Event,
+    say: Callable[[str], None],
+    *,
+    telling: float = 60.0,
+) -> None:
     """Serve a pull-through proxy in the engine's process: what clients ask for joins its fleet, and is polled for them.
 
     What keeps it from serving is said in one line, and the engine goes on.
@@ -73,13 +88,18 @@ async def within(whole: Whole, texts: Sequence[str], listen: str, stop: asyncio.
     from unstale.server.proxy.app import Proxy
     from unstale.server.serving import serve
 
-    settings = whole.settings
+    settings = application.settings
     host, port = address(listen)
     # A connection of its own: the engine notices what others have written.
-    joining = Joining(open_store(settings), whole.clock.now)
-    proxy = Proxy(HttpUpstream(Gate(settings.http.allow_networks)), origins(texts), fleet=joining, telling=telling,
-                  lifetime=lambda where: joining.lifetime(where, whole))  # fmt: skip
-    whole.lookout.use(KIND, Renewing(proxy))
+    joining = Joining(open_store(settings), application.clock.now)
+    proxy = Proxy(
+        HttpUpstream(Gate(settings.http.allow_networks)),
+        origins(texts),
+        fleet=joining,
+        telling=telling,
+        lifetime=lambda where: joining.lifetime(where, application),
+    )
+    application.fetchers.use(KIND, Renewing(proxy))
 
     def ready(number: int) -> None:
         say(f"serving {', '.join(texts)} at http://{host}:{number}/")
@@ -141,15 +161,15 @@ class Joining:
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
 
-    def lifetime(self, address: str, whole: Whole) -> float | None:
+    def lifetime(self, address: str, application: Application) -> float | None:
         """How long what is stored of an address may be used: somewhat longer than until the engine renews it."""
-        keeper, source = whole.engine.keeper, self.known.get(address)
+        scheduler, source = application.engine.scheduler, self.known.get(address)
         if source is None:
             return None
-        row = int(np.searchsorted(keeper.ids, source))
-        if row >= len(keeper.ids) or keeper.ids[row] != source:
+        row = int(np.searchsorted(scheduler.ids, source))
+        if row >= len(scheduler.ids) or scheduler.ids[row] != source:
             return None
-        interval = float(keeper.learner.columns.interval[row])
+        interval = float(scheduler.learner.columns.interval[row])
         return SLACK * interval if 0.0 < interval < math.inf else None
 
     async def close(self) -> None:

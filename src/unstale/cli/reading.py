@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from unstale.adapters.sqlite_replica import SqliteReplica
     from unstale.cli.settings import Settings
-    from unstale.keeper.fleet import Integers
-    from unstale.ports import Standing
+    from unstale.keeper.scheduler import Integers
+    from unstale.ports import FleetColumns
 
 #: sources that tell how a fleet would do under another way of polling
 _ENOUGH = 20_000
@@ -50,8 +50,14 @@ def reading(settings: Settings) -> Iterator[SqliteReplica]:
             shared.close()
         return
     if not Path(settings.store).exists():
-        raise StoreError(sentence("store", repr(near(settings.store)), "does not exist",
-                                  "add sources with `unstale add`, or name it with --store"))  # fmt: skip
+        raise StoreError(
+            sentence(
+                "store",
+                repr(near(settings.store)),
+                "does not exist",
+                "add sources with `unstale add`, or name it with --store",
+            )
+        )
     replica = SqliteReplica(settings.store)
     try:
         yield replica
@@ -88,7 +94,7 @@ def engine_says(settings: Mapping[str, bytes]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BeliefPart:
     """Some rows of a fleet, as far as an outlook needs them."""
 
     beliefs: Floats
@@ -97,10 +103,10 @@ class Part:
     settings: Mapping[str, bytes]
 
 
-def even_share(standing: Standing, rows: Integers, interval: float) -> float:
+def even_share(standing: FleetColumns, rows: Integers, interval: float) -> float:
     """The freshness if these sources were all polled at one interval: of many, every so manieth is asked."""
     rows = rows[:: -(-len(rows) // _ENOUGH) or 1]
-    part = Part(standing.beliefs[rows], standing.last[rows], standing.found[rows], standing.settings)
+    part = BeliefPart(standing.beliefs[rows], standing.last[rows], standing.found[rows], standing.settings)
     return even_freshness(part, standing.weight[rows], interval)
 
 

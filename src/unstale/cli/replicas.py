@@ -34,13 +34,20 @@ def freshest(source: str, replicas: Sequence[str], k: int | None = None, oldest:
     from unstale.adapters.replica_client import ReplicaClient
 
     require(replicas, "replicas", "''", "name nobody", "give them like a.example:8600,b.example:8600")
-    client = ReplicaClient(replicas, k=min(2, len(replicas)) if k is None else k,
-                           token=os.environ.get("UNSTALE_TOKEN", ""))  # fmt: skip
+    client = ReplicaClient(
+        replicas, k=min(2, len(replicas)) if k is None else k, token=os.environ.get("UNSTALE_TOKEN", "")
+    )
     found = asyncio.run(client.get(source))
     age = time.time() - found.reading.as_of
     if age > oldest:
-        raise ReplicaError(sentence("copy", f"of {source}", f"is as of {span(age)} ago, which is more than "
-                                    f"{span(oldest)}", "ask more of them, or allow more"))  # fmt: skip
+        raise ReplicaError(
+            sentence(
+                "copy",
+                f"of {source}",
+                f"is as of {span(age)} ago, which is more than {span(oldest)}",
+                "ask more of them, or allow more",
+            )
+        )
     return found
 
 
@@ -48,12 +55,24 @@ def facts_of(found: Freshest) -> dict[str, Any]:
     """What is known of the copy, in plain JSON."""
     best = found.reading
     return {
-        "replica": best.replica, "as_of": iso(best.as_of), "version": best.version, "media_type": best.media_type,
-        "bytes": len(found.body), "etag": best.etag, "via": list(best.via),
-        "asked": [{"replica": one.replica, "as_of": None if one.reason else iso(one.as_of), "etag": one.etag or None,
-                   "reason": one.reason or None} for one in found.answers],
+        "replica": best.replica,
+        "as_of": iso(best.as_of),
+        "version": best.version,
+        "media_type": best.media_type,
+        "bytes": len(found.body),
+        "etag": best.etag,
+        "via": list(best.via),
+        "asked": [
+            {
+                "replica": one.replica,
+                "as_of": None if one.reason else iso(one.as_of),
+                "etag": one.etag or None,
+                "reason": one.reason or None,
+            }
+            for one in found.answers
+        ],
         "behind": list(found.told),
-    }  # fmt: skip
+    }
 
 
 def line_of(found: Freshest) -> str:
@@ -61,7 +80,9 @@ def line_of(found: Freshest) -> str:
     best, now = found.reading, time.time()
     good = [one for one in found.answers if not one.reason]
     behind = f"; behind and told: {', '.join(found.told)}" if found.told else ""
-    failed = f"; failed: {'; '.join(one.reason for one in found.answers if one.reason)}" if len(good) < len(
-        found.answers) else ""  # fmt: skip
-    return (f"as of {ago(best.as_of, now)}, from {best.replica}, the freshest of {len(good)}"
-            f"{behind}{failed}")  # fmt: skip
+    failed = (
+        f"; failed: {'; '.join(one.reason for one in found.answers if one.reason)}"
+        if len(good) < len(found.answers)
+        else ""
+    )
+    return f"as of {ago(best.as_of, now)}, from {best.replica}, the freshest of {len(good)}{behind}{failed}"

@@ -21,7 +21,7 @@ from unstale.cli.show import console
 from unstale.units import DAY, format_rate, parse_duration, parse_rate
 
 if TYPE_CHECKING:
-    from unstale.cli.compose import Whole
+    from unstale.cli.compose import Application
     from unstale.cli.panel import More
 
 #: seconds between two looks at the engine on a terminal, and two lines elsewhere
@@ -34,18 +34,34 @@ LIVE, CALM = 0.5, 60.0
 @click.option("--events", is_flag=True, help="Print what happens, a JSON object a line, instead of the panel.")
 @click.option("--listen", metavar="HOST:PORT", help="Serve the copies here; as in the settings, or 127.0.0.1:8600.")
 @click.option("--no-serve", is_flag=True, help="Do not serve the copies.")
-@click.option("--proxy", "proxied", multiple=True, metavar="[HOST=]ORIGIN",
-              help="Be a cache in front of this origin too: what is asked for joins the fleet.")  # fmt: skip
-@click.option("--proxy-listen", default="127.0.0.1:8601", show_default=True, metavar="HOST:PORT",
-              help="Where the cache listens.")  # fmt: skip
+@click.option(
+    "--proxy",
+    "proxied",
+    multiple=True,
+    metavar="[HOST=]ORIGIN",
+    help="Be a cache in front of this origin too: what is asked for joins the fleet.",
+)
+@click.option(
+    "--proxy-listen", default="127.0.0.1:8601", show_default=True, metavar="HOST:PORT", help="Where the cache listens."
+)
 @click.option(
     "--upstream", metavar="ADDRESS", help="Keep copies of another replica's copies too, like http://other:8600."
 )
 @click.option("--select", default="*", show_default=True, metavar="PATTERN", help="Which of its sources, by address.")
 @settings_options
-def run(budget: str | None, lasting: str | None, events: bool, listen: str | None, no_serve: bool,
-        proxied: tuple[str, ...], proxy_listen: str, upstream: str | None, select: str, config: str | None,
-        store: str | None) -> None:  # fmt: skip
+def run(
+    budget: str | None,
+    lasting: str | None,
+    events: bool,
+    listen: str | None,
+    no_serve: bool,
+    proxied: tuple[str, ...],
+    proxy_listen: str,
+    upstream: str | None,
+    select: str,
+    config: str | None,
+    store: str | None,
+) -> None:
     """Poll what is worth it, keep what came back, until Ctrl-C.
 
     Everything is in one process and one file. It can be ended at any moment, also by force: nothing that was recorded
@@ -78,36 +94,42 @@ class Beside:
     proxied: Sequence[str] = ()
     proxy_listen: str = ""
 
-    async def run(self, whole: Whole, stop: asyncio.Event, say: Callable[[str], None]) -> None:
+    async def run(self, application: Application, stop: asyncio.Event, say: Callable[[str], None]) -> None:
         """Serve until `stop` is set."""
         tasks = []
         if self.listen is not None and find_spec("granian") and find_spec("starlette"):
             from unstale.cli.serve import beside
 
-            tasks.append(beside(whole.settings, self.listen, stop, say))
+            tasks.append(beside(application.settings, self.listen, stop, say))
         if self.proxied:
             from unstale.cli.proxy import within
 
-            tasks.append(within(whole, self.proxied, self.proxy_listen, stop, say))
+            tasks.append(within(application, self.proxied, self.proxy_listen, stop, say))
         await asyncio.gather(*tasks)
 
 
 def keep_fresh(
-    settings: Settings, seconds: float | None = None, *, events: bool = False, title: str = "",
-    more: More | None = None, beside: Beside | None = None
-) -> Whole:  # fmt: skip
+    settings: Settings,
+    seconds: float | None = None,
+    *,
+    events: bool = False,
+    title: str = "",
+    more: More | None = None,
+    beside: Beside | None = None,
+) -> Application:
     """Run an engine until its time is over or somebody ends it; `more` gives lines that the panel shows besides."""
-    from unstale.cli.compose import Whole, alone
+    from unstale.cli.compose import Application, alone
 
     tell = _print_event if events else _quiet if console().is_terminal else _plain
     with alone(settings):
-        whole = Whole(settings, tell)
-        asyncio.run(_run(whole, seconds, events, title, more, beside or Beside()))
-    return whole
+        application = Application(settings, tell)
+        asyncio.run(_run(application, seconds, events, title, more, beside or Beside()))
+    return application
 
 
-async def _run(whole: Whole, seconds: float | None, events: bool, title: str, more: More | None,
-               beside: Beside) -> None:  # fmt: skip
+async def _run(
+    application: Application, seconds: float | None, events: bool, title: str, more: More | None, beside: Beside
+) -> None:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         # Where signals cannot be handled so, Ctrl-C is an exception as ever.
@@ -124,68 +146,73 @@ async def _run(whole: Whole, seconds: float | None, events: bool, title: str, mo
         else:
             _say(text)
 
-    watcher = asyncio.create_task(_watch(whole, stop, events, title, more))
-    serving = asyncio.create_task(beside.run(whole, stop, say))
+    watcher = asyncio.create_task(_watch(application, stop, events, title, more))
+    serving = asyncio.create_task(beside.run(application, stop, say))
     try:
-        await whole.run(stop)
+        await application.run(stop)
     finally:
         stop.set()
         await asyncio.gather(watcher, serving)
-    tally = whole.engine.tally
+    tally = application.engine.counters
     if not events:
         console().print(
             f"Stopped after {tally.polls:,} polls, {tally.changed:,} changes, {tally.failed:,} failures; "
-            "everything is recorded.", highlight=False,
-        )  # fmt: skip
+            "everything is recorded.",
+            highlight=False,
+        )
 
 
-async def _watch(whole: Whole, stop: asyncio.Event, events: bool, title: str, more: More | None) -> None:
+async def _watch(application: Application, stop: asyncio.Event, events: bool, title: str, more: More | None) -> None:
     """Show how it goes: a live panel on a terminal, a line now and then elsewhere."""
     if events:
         return
     say = console()
-    engine, settings = whole.engine, whole.settings
+    engine, settings = application.engine, application.settings
     title = title or f"unstale keeps {settings.store} fresh"
     if not say.is_terminal:
-        await _lines(whole, stop)
+        await _lines(application, stop)
         return
     from rich.live import Live
 
     from unstale.cli.panel import Panel
-    from unstale.engine.watch import sight
+    from unstale.engine.summary import summary
 
     names: dict[int, str] = {}
     panel = Panel(engine, f"{title}; Ctrl-C ends it", names, more)
     with Live("", console=say, auto_refresh=False) as live:
         while not stop.is_set():
-            if len(engine.keeper.ids):
-                await _name(whole, names)
-                live.update(panel.draw(sight(engine.keeper, engine.clock.now(), engine.terms.budget)), refresh=True)
+            if len(engine.scheduler.ids):
+                await _name(application, names)
+                live.update(
+                    panel.draw(summary(engine.scheduler, engine.clock.now(), engine.config.budget)), refresh=True
+                )
             else:
                 live.update("no sources yet: add some with `unstale add ADDRESS`", refresh=True)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), LIVE)
 
 
-async def _name(whole: Whole, names: dict[int, str]) -> None:
+async def _name(application: Application, names: dict[int, str]) -> None:
     """The addresses of the first sources, which the panel may list."""
-    wanted = [int(source) for source in whole.engine.keeper.ids[:20_000] if int(source) not in names]
+    wanted = [int(source) for source in application.engine.scheduler.ids[:20_000] if int(source) not in names]
     if wanted:
-        for listing in await whole.desk.do(lambda store: store.listings(wanted)):
+        for listing in await application.executor.do(lambda store: store.listings(wanted)):
             names[listing.id] = listing.address
 
 
-async def _lines(whole: Whole, stop: asyncio.Event) -> None:
-    from unstale.engine.watch import sight
+async def _lines(application: Application, stop: asyncio.Event) -> None:
+    from unstale.engine.summary import summary
 
-    engine = whole.engine
+    engine = application.engine
     while not stop.is_set():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), CALM)
-        if not stop.is_set() and len(engine.keeper.ids):
-            seen, tally = sight(engine.keeper, engine.clock.now(), engine.terms.budget), engine.tally
-            _say(f"freshness {100 * seen.fresh:.1f} % ({100 * seen.even:.1f} % if all were polled equally often), "
-                 f"{tally.polls:,} polls, {tally.changed:,} changes, {tally.failed:,} failures")  # fmt: skip
+        if not stop.is_set() and len(engine.scheduler.ids):
+            seen, tally = summary(engine.scheduler, engine.clock.now(), engine.config.budget), engine.counters
+            _say(
+                f"freshness {100 * seen.fresh:.1f} % ({100 * seen.even:.1f} % if all were polled equally often), "
+                f"{tally.polls:,} polls, {tally.changed:,} changes, {tally.failed:,} failures"
+            )
 
 
 def _quiet(name: str, facts: Mapping[str, Any]) -> None:
@@ -194,9 +221,12 @@ def _quiet(name: str, facts: Mapping[str, Any]) -> None:
 
 def _plain(name: str, facts: Mapping[str, Any]) -> None:
     words = {
-        "started": "polling, budget {budget}", "loaded": "{sources} sources", "store_failed": "{reason}",
-        "fault": "source {source}: {error}", "poll_failed": "{reason}",
-    }  # fmt: skip
+        "started": "polling, budget {budget}",
+        "loaded": "{sources} sources",
+        "store_failed": "{reason}",
+        "fault": "source {source}: {error}",
+        "poll_failed": "{reason}",
+    }
     if name in words:
         shown = dict(facts)
         if "budget" in shown:

@@ -32,19 +32,46 @@ GRACE = 5.0
 
 @click.command()
 @settings_options
-@click.option("--listen", metavar="HOST:PORT", help="Where to listen; as in the settings, or 127.0.0.1:8600. "
-              "Port 0 takes a free one. Beyond this machine a token is needed.")  # fmt: skip
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    help="Where to listen; as in the settings, or 127.0.0.1:8600. "
+    "Port 0 takes a free one. Beyond this machine a token is needed.",
+)
 @click.option("--name", default="unstale", show_default=True, help="This replica's name in Cache-Status.")
-@click.option("--ask", is_flag=True, help="Let a request that no copy can satisfy make its source due now, so that a "
-              "running engine polls it. Otherwise only who has the token can.")  # fmt: skip
+@click.option(
+    "--ask",
+    is_flag=True,
+    help="Let a request that no copy can satisfy make its source due now, so that a "
+    "running engine polls it. Otherwise only who has the token can.",
+)
 @click.option("--weigh", is_flag=True, help="Let sources weigh more the more their copies are read.")
-@click.option("--proxy", "proxied", multiple=True, metavar="[HOST=]ORIGIN",
-              help="Instead of a store, serve what this origin answers: a cache by RFC 9111.")  # fmt: skip
-@click.option("--allow-network", "networks", multiple=True, metavar="NETWORK",
-              help="A network that is not public and may be asked by --proxy, like 127.0.0.0/8.")  # fmt: skip
+@click.option(
+    "--proxy",
+    "proxied",
+    multiple=True,
+    metavar="[HOST=]ORIGIN",
+    help="Instead of a store, serve what this origin answers: a cache by RFC 9111.",
+)
+@click.option(
+    "--allow-network",
+    "networks",
+    multiple=True,
+    metavar="NETWORK",
+    help="A network that is not public and may be asked by --proxy, like 127.0.0.0/8.",
+)
 @click.option("--tied", is_flag=True, hidden=True, help="End when standard input does.")
-def serve(config: str | None, store: str | None, listen: str | None, name: str, ask: bool, weigh: bool,
-          proxied: Sequence[str], networks: Sequence[str], tied: bool) -> None:  # fmt: skip
+def serve(
+    config: str | None,
+    store: str | None,
+    listen: str | None,
+    name: str,
+    ask: bool,
+    weigh: bool,
+    proxied: Sequence[str],
+    networks: Sequence[str],
+    tied: bool,
+) -> None:
     """Serve the copies of a store over HTTP.
 
     A copy is at /copies/ID and at /copy?source=ADDRESS, and says when it was checked, when it changed and how likely
@@ -77,23 +104,33 @@ def serve(config: str | None, store: str | None, listen: str | None, name: str, 
 
             allowed = (*settings.http.allow_networks, *networks)
             name = "" if name == "unstale" else name
-            asyncio.run(run_proxy(proxied, host, port, name=name, allow_networks=allowed, token=token,
-                                  stop=None, ready=ready))  # fmt: skip
+            asyncio.run(
+                run_proxy(proxied, host, port, name=name, allow_networks=allowed, token=token, stop=None, ready=ready)
+            )
         else:
             weighing = replace(settings, server=replace(settings.server, weigh=weigh or settings.server.weigh))
             asyncio.run(run(weighing, host, port, name=name, ask=ask, ready=ready, tied=tied, made=made))
 
 
-async def run(settings: Settings, host: str, port: int, *, name: str = "unstale", ask: bool = False,
-              ready: Callable[[int], None] | None = None, stop: asyncio.Event | None = None,
-              tied: bool = False, made: str = "") -> None:  # fmt: skip
+async def run(
+    settings: Settings,
+    host: str,
+    port: int,
+    *,
+    name: str = "unstale",
+    ask: bool = False,
+    ready: Callable[[int], None] | None = None,
+    stop: asyncio.Event | None = None,
+    tied: bool = False,
+    made: str = "",
+) -> None:
     """Serve the store of the settings until `stop` is set, or the process is asked to end.
 
     `made` is a token for this run, where the environment has none.
     """
     from unstale.adapters.environment import filled
     from unstale.adapters.sqlite_shelf import SqliteShelf
-    from unstale.cli.books import StoreBooks
+    from unstale.cli.books import FleetService
     from unstale.server.app import replica
     from unstale.server.asking import StoreAsker
     from unstale.server.auth import OWN_NAMES, check_binding, is_near
@@ -109,7 +146,7 @@ async def run(settings: Settings, host: str, port: int, *, name: str = "unstale"
     with ExitStack() as opened:
         shelf = SqliteShelf(settings.store)
         opened.callback(shelf.close)
-        books = StoreBooks(settings, writing=True)
+        books = FleetService(settings, writing=True)
         opened.callback(books.close)
         asker = StoreAsker(books, shelf, time.time)
         numeric, port = place(host, port)
@@ -121,8 +158,18 @@ async def run(settings: Settings, host: str, port: int, *, name: str = "unstale"
         more = views(books, time.time, rules=lambda name: _granted(settings, name), replicas=lambda: _others(settings))
         if settings.replicas.tell:
             more.append(digest_route(shelf, time.time, name))
-        app = replica(shelf, name=name, asker=asker if ask else None, token=key, books=books, poller=asker,
-                      secret=filled(own.hub_secret), closed=not near, names=names, more=more)  # fmt: skip
+        app = replica(
+            shelf,
+            name=name,
+            asker=asker if ask else None,
+            token=key,
+            books=books,
+            poller=asker,
+            secret=filled(own.hub_secret),
+            closed=not near,
+            names=names,
+            more=more,
+        )
         passwords: dict[Role, str] = {"reader": filled(own.reader_password), "operator": filled(own.operator_password)}
         door = Door(app, Sessions(key, passwords, clock=time.time), key, home="reader" if near else None)
         weighing = None
@@ -145,9 +192,14 @@ async def beside(settings: Settings, listen: str, stop: asyncio.Event, say: Say)
     command += ["--config", str(settings.path)] if settings.path else []
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", "from unstale.cli.main import main; main()", *command, stdin=pipe, stdout=pipe,
+        sys.executable,
+        "-c",
+        "from unstale.cli.main import main; main()",
+        *command,
+        stdin=pipe,
+        stdout=pipe,
         stderr=pipe,
-    )  # fmt: skip
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -197,8 +249,12 @@ def _granted(settings: Settings, name: str) -> dict[str, Any]:
     """What the settings grant a host, as the dashboard shows it."""
     own = settings.host(name)
     cap = None if not own.budget or math.isinf(own.budget) else DAY * own.budget
-    return {"spacing": own.spacing, "concurrency": own.concurrency, "budget_per_day": cap,
-            "windows": "; ".join(map(_hours, own.windows))}  # fmt: skip
+    return {
+        "spacing": own.spacing,
+        "concurrency": own.concurrency,
+        "budget_per_day": cap,
+        "windows": "; ".join(map(_hours, own.windows)),
+    }
 
 
 def _hours(one: Hours) -> str:

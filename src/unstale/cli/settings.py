@@ -182,8 +182,10 @@ class Settings:
         if own := self.hosts.get(name):
             return own
         near = _is_near(name)
-        return Host(spacing=0.0 if near else self.http.spacing,
-                    concurrency=self.http.connections if near else self.http.concurrency)  # fmt: skip
+        return Host(
+            spacing=0.0 if near else self.http.spacing,
+            concurrency=self.http.connections if near else self.http.concurrency,
+        )
 
 
 #: tables of settings, and those that come several times
@@ -229,21 +231,35 @@ def one_file(settings: Settings, remedy: str) -> Settings:
 
 def settings_options(command: F) -> F:
     """The options with which every command finds its settings and its store: `config` and `store`."""
-    command = click.option("--store", metavar="FILE", envvar="UNSTALE_STORE",
-                           help="The store; as in the settings, or unstale.db, if not told.")(command)  # fmt: skip
-    return click.option("--config", metavar="FILE", envvar="UNSTALE_CONFIG",
-                        help="The settings; the nearest unstale.toml upwards if not told.")(command)  # fmt: skip
+    command = click.option(
+        "--store",
+        metavar="FILE",
+        envvar="UNSTALE_STORE",
+        help="The store; as in the settings, or unstale.db, if not told.",
+    )(command)
+    return click.option(
+        "--config",
+        metavar="FILE",
+        envvar="UNSTALE_CONFIG",
+        help="The settings; the nearest unstale.toml upwards if not told.",
+    )(command)
 
 
 def _settings(given: Mapping[str, Any], folder: Path) -> Settings:
     plain = {name: value for name, value in given.items() if name not in {*TABLES, *SEVERAL}}
     found = _read(Settings, plain, "")
-    parts: dict[str, Any] = {name: _read(kind, _table(name, given[name]), f"{name}.")
-                             for name, kind in TABLES.items() if name in given}  # fmt: skip
+    parts: dict[str, Any] = {
+        name: _read(kind, _table(name, given[name]), f"{name}.") for name, kind in TABLES.items() if name in given
+    }
     settings: Settings = replace(found, **parts)
     defaults = settings.defaults
-    require(defaults.min_interval <= defaults.max_interval, "defaults.min_interval", f"{defaults.min_interval:g} s",
-            f"must not exceed max_interval {defaults.max_interval:g} s", "swap them")  # fmt: skip
+    require(
+        defaults.min_interval <= defaults.max_interval,
+        "defaults.min_interval",
+        f"{defaults.min_interval:g} s",
+        f"must not exceed max_interval {defaults.max_interval:g} s",
+        "swap them",
+    )
 
     def at(text: str) -> str:
         return str(folder / Path(text).expanduser())
@@ -264,8 +280,13 @@ def _on_change(i: int, given: Any, at: Callable[[str], str]) -> OnChange:
     name = f"on_change[{i}]"
     found: OnChange = _read(OnChange, _table(name, given), f"{name}.")
     ways = [way for way in ("webhook", "command", "log") if getattr(found, way)]
-    require(len(ways) == 1, name, f"with {' and '.join(ways) or 'nothing'}", "must be one of webhook, command and log",
-            "write a table for each")  # fmt: skip
+    require(
+        len(ways) == 1,
+        name,
+        f"with {' and '.join(ways) or 'nothing'}",
+        "must be one of webhook, command and log",
+        "write a table for each",
+    )
     return replace(found, log=at(found.log)) if found.log else found
 
 
@@ -320,8 +341,9 @@ def _toml(file: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(sentence("settings", repr(str(file)), "cannot be read", str(error))) from None
     except OSError as error:
-        raise InputError(sentence("settings", repr(str(file)), f"cannot be read ({error.strerror})",
-                                  "check its permissions")) from None  # fmt: skip
+        raise InputError(
+            sentence("settings", repr(str(file)), f"cannot be read ({error.strerror})", "check its permissions")
+        ) from None
 
 
 def _is_near(host: str) -> bool:

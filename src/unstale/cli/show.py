@@ -81,8 +81,11 @@ def print_plan(made: FleetPlan, summary: dict[str, Any], rows: int = 12) -> None
     """Summary, the most polled sources, the busiest hosts."""
     out = console()
     ours, even, prop = (summary[k] for k in ("freshness", "freshness_uniform", "freshness_proportional"))
-    out.print(f"[bold]{summary['sources']:,} sources, {summary['spent']:,.6g} of {summary['budget']:,.6g} spent"
-              " per day[/bold]", highlight=False)  # fmt: skip
+    out.print(
+        f"[bold]{summary['sources']:,} sources, {summary['spent']:,.6g} of {summary['budget']:,.6g} spent"
+        " per day[/bold]",
+        highlight=False,
+    )
     grid = Table.grid(padding=(0, 2))
     grid.add_row("freshness", f"[bold]{100 * ours:.1f} %[/bold]", "of the time, the copies equal their sources")
     grid.add_row("", f"{100 * even:.1f} %", "if all were polled equally often, for the same budget")
@@ -110,9 +113,14 @@ def _sources(made: FleetPlan, rows: int) -> Table:
         table.add_column(name, justify="left" if name == "source" else "right", no_wrap=name == "source")
     weight = np.broadcast_to(made.plan.fleet.weights(), made.sync_rate.shape)
     for i in order:
-        table.add_row(str(ids[int(i)].as_py()), format_rate(made.sources.change_rate[i]), f"{weight[i]:g}",
-                      format_duration(made.interval[i]), f"{100 * made.freshness[i]:.1f} %",
-                      format_duration(made.age[i]) if np.isfinite(made.age[i]) else "grows")  # fmt: skip
+        table.add_row(
+            str(ids[int(i)].as_py()),
+            format_rate(made.sources.change_rate[i]),
+            f"{weight[i]:g}",
+            format_duration(made.interval[i]),
+            f"{100 * made.freshness[i]:.1f} %",
+            format_duration(made.age[i]) if np.isfinite(made.age[i]) else "grows",
+        )
     return table
 
 
@@ -152,6 +160,7 @@ def print_curve(drawn: tuple[Floats, Floats], made: FleetPlan, height: int = 10,
         label = f"{100 * (high - span * i / (height - 1)):5.1f} %"
         out.print(f"{label if i in (0, height - 1) else ' ' * 7} │{''.join(row)}", highlight=False)
     left, right = format_rate(float(budgets[0])), format_rate(float(budgets[-1]))
-    out.print(f"{' ' * 7} └{'─' * width}\n{' ' * 9}{left}{' ' * (width - len(left) - len(right))}{right}",
-              highlight=False)  # fmt: skip
+    out.print(
+        f"{' ' * 7} └{'─' * width}\n{' ' * 9}{left}{' ' * (width - len(left) - len(right))}{right}", highlight=False
+    )
     out.print(f"{' ' * 9}● now: {format_rate(made.spent)}, {100 * made.fleet_freshness:.1f} %", highlight=False)

@@ -19,7 +19,7 @@ from unstale.units import format_duration, format_rate
 if TYPE_CHECKING:
     from unstale.core.checks import Floats
     from unstale.core.poisson_orders import Order
-    from unstale.sim.fleet import FleetRun
+    from unstale.sim.fleet_run import FleetRun
     from unstale.sim.scenarios import Row
     from unstale.sim.statistics import Estimate
 
@@ -45,8 +45,13 @@ class _Bar(Stages):
 @click.argument("what")
 @click.option("--days", default=30.0, show_default="30", help="How long to simulate each source, in each run.")
 @click.option("--seed", default=1, show_default="1", help="Another seed, another history; the same seed, the same.")
-@click.option("--order", type=click.Choice(["fixed", "random", "purely-random"]), default="fixed", show_default=True,
-              help="How evenly the polls of a plan come.")  # fmt: skip
+@click.option(
+    "--order",
+    type=click.Choice(["fixed", "random", "purely-random"]),
+    default="fixed",
+    show_default=True,
+    help="How evenly the polls of a plan come.",
+)
 @click.option("--compare", is_flag=True, help="Also simulate what other rules do with a plan's budget.")
 @click.option(
     "--plot", metavar="FILE", help="Draw predicted against simulated freshness into FILE (.png, .svg, .html)."
@@ -121,10 +126,19 @@ class _Trial:
 
     def run(self, sync_rate: Floats, done: Callable[[float], None] | None = None) -> tuple[FleetRun, Floats, Floats]:
         """What these rates achieve, and the freshness and age that the formulas give."""
-        from unstale.sim.fleet import predicted, simulate_fleet
+        from unstale.sim.fleet_run import predicted, simulate_fleet
 
-        run = simulate_fleet(self.change_rate, sync_rate, self.order, horizon=self.days, seed=self.seed,
-                             process=self.process, weight=self.weight, runs=self.runs, done=done)  # fmt: skip
+        run = simulate_fleet(
+            self.change_rate,
+            sync_rate,
+            self.order,
+            horizon=self.days,
+            seed=self.seed,
+            process=self.process,
+            weight=self.weight,
+            runs=self.runs,
+            done=done,
+        )
         return run, *predicted(self.change_rate, sync_rate, self.order, self.process)
 
     @property
@@ -139,8 +153,13 @@ def _read(file: str, order: str, days: float, seed: int) -> _Trial:
     from unstale.planning.table import columns
 
     table = files.read(file)
-    require("sync_rate" in table.column_names, "plan", repr(file), "has no column sync_rate",
-            "write one with unstale plan fleet.csv --budget 1000/day -o plan.csv")  # fmt: skip
+    require(
+        "sync_rate" in table.column_names,
+        "plan",
+        repr(file),
+        "has no column sync_rate",
+        "write one with unstale plan fleet.csv --budget 1000/day -o plan.csv",
+    )
     sources = columns(table)
     given = table.column("sync_rate").to_pylist()
     sync = numbers("sync_rate", given, least=0, remedy="give polls per day, 0 for an abandoned source")
@@ -239,8 +258,11 @@ def _print(report: dict[str, Any]) -> None:
 
         out.print(f"[bold]{report['scenario']}[/bold]: {SCENARIOS[report['scenario']].line}", highlight=False)
     else:
-        out.print(f"[bold]{report['sources']:,} sources, {report['runs']} times {report['days']:g} days,"
-                  f" {report['events']:,} polls and changes[/bold]", highlight=False)  # fmt: skip
+        out.print(
+            f"[bold]{report['sources']:,} sources, {report['runs']} times {report['days']:g} days,"
+            f" {report['events']:,} polls and changes[/bold]",
+            highlight=False,
+        )
     table = grid("", "polls", "freshness", "theory", "mean age", "theory")
     for row in report["ways"]:
         table.add_row(row["name"], format_rate(round(row["polls"], 6)), *_fresh(row["freshness"]), *_old(row["age"]))
@@ -272,7 +294,10 @@ def _old(pair: dict[str, Any]) -> tuple[str, str]:
 def _draw(series: Series, path: str) -> None:
     from unstale.report.simulation import draw
 
-    columns = {name: (want, np.asarray(got.value), np.asarray(got.error)) for name, (want, got) in series.items()
-               if want is not None}  # fmt: skip
+    columns = {
+        name: (want, np.asarray(got.value), np.asarray(got.error))
+        for name, (want, got) in series.items()
+        if want is not None
+    }
     require(columns, "plot", repr(path), "has nothing to show", "this scenario has no predictions by source")
     draw(columns, path)

@@ -41,8 +41,14 @@ def _of_host(command: F) -> F:
 @_choosing
 @describing
 @settings_options
-def edit(sources: tuple[str, ...], where: tuple[str, ...], whole: bool, config: str | None, store: str | None,
-         **said: Any) -> None:  # fmt: skip
+def edit(
+    sources: tuple[str, ...],
+    where: tuple[str, ...],
+    whole: bool,
+    config: str | None,
+    store: str | None,
+    **said: Any,
+) -> None:
     """Change what is said of sources; beliefs and copies stay.
 
     SOURCE is an address, a part of one that no other source has, or an id. A header or option without a value is
@@ -59,8 +65,11 @@ def edit(sources: tuple[str, ...], where: tuple[str, ...], whole: bool, config: 
     require(fields, "changes", "to make", "are missing", "give for example --weight 3")
     with opened(load(config, store=store)) as kept:
         old = chosen(kept, sources, where, whole)
-        kept.add([listing_of({"address": one.address, **fields}, one, spelled) for one in old], time.time(),
-                 duplicates="replace")  # fmt: skip
+        kept.add(
+            [listing_of({"address": one.address, **fields}, one, spelled) for one in old],
+            time.time(),
+            duplicates="replace",
+        )
     click.echo(f"changed {counted(len(old))}")
 
 
@@ -87,8 +96,15 @@ def resume(host: str | None, config: str | None, store: str | None, **which: Any
 @_of_host
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @settings_options
-def remove(sources: tuple[str, ...], where: tuple[str, ...], whole: bool, host: str | None, yes: bool,
-           config: str | None, store: str | None) -> None:  # fmt: skip
+def remove(
+    sources: tuple[str, ...],
+    where: tuple[str, ...],
+    whole: bool,
+    host: str | None,
+    yes: bool,
+    config: str | None,
+    store: str | None,
+) -> None:
     """Forget sources, with their copies and all that polls taught."""
     with opened(load(config, store=store)) as kept:
         gone = chosen(kept, sources, _conditions(where, host), whole)
@@ -105,8 +121,9 @@ def remove(sources: tuple[str, ...], where: tuple[str, ...], whole: bool, host: 
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Show so many.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; intervals in seconds.")
 @settings_options
-def list_(host: str | None, where: tuple[str, ...], limit: int, as_json: bool, config: str | None,
-          store: str | None) -> None:  # fmt: skip
+def list_(
+    host: str | None, where: tuple[str, ...], limit: int, as_json: bool, config: str | None, store: str | None
+) -> None:
     """The sources, and what is said of them."""
     with opened(load(config, store=store)) as kept:
         ids = matching(kept, _conditions(where, host))
@@ -163,8 +180,16 @@ def _print(shown: list[Listing], total: int) -> None:
     # An address is never cut: people copy it.
     table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
     for one in shown:
-        table.add_row(one.address, str(one.id), one.kind, f"{one.weight:g}", f"{one.cost:g}",
-                      _interval(one.shortest), _interval(one.longest), "paused" if one.paused else "")  # fmt: skip
+        table.add_row(
+            one.address,
+            str(one.id),
+            one.kind,
+            f"{one.weight:g}",
+            f"{one.cost:g}",
+            _interval(one.shortest),
+            _interval(one.longest),
+            "paused" if one.paused else "",
+        )
     out = console()
     if shown:
         out.print(table, highlight=False, markup=False)
@@ -178,7 +203,15 @@ def _interval(seconds: float) -> str:
 
 def _plain(one: Listing) -> dict[str, Any]:
     return {
-        "id": one.id, "address": one.address, "kind": one.kind, "weight": one.weight, "cost": one.cost,
-        "host": one.host, "min_interval": one.shortest, "max_interval": one.longest, "paused": one.paused,
-        "options": dict(one.options), "added_at": one.added_at,
-    }  # fmt: skip
+        "id": one.id,
+        "address": one.address,
+        "kind": one.kind,
+        "weight": one.weight,
+        "cost": one.cost,
+        "host": one.host,
+        "min_interval": one.shortest,
+        "max_interval": one.longest,
+        "paused": one.paused,
+        "options": dict(one.options),
+        "added_at": one.added_at,
+    }

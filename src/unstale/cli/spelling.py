@@ -44,17 +44,31 @@ def checked_address(address: str) -> None:
 def checked_options(options: Mapping[str, Any]) -> None:
     """Refuse secrets in clear, headers that are not text, and rules of comparison that cannot be followed."""
     headers = options.get("headers", {})
-    require(isinstance(headers, Mapping) and all(isinstance(value, str) for value in headers.values()),
-            "options.headers", "given", "must be a table of texts", "write numbers in quotes")  # fmt: skip
+    require(
+        isinstance(headers, Mapping) and all(isinstance(value, str) for value in headers.values()),
+        "options.headers",
+        "given",
+        "must be a table of texts",
+        "write numbers in quotes",
+    )
     for name, value in headers.items():
-        require(_HEADER.fullmatch(name) and value.isascii() and value.isprintable(), f"options.headers.{name[:40]!a}",
-                "given", "must be printable ASCII", "check its name and value")  # fmt: skip
+        require(
+            _HEADER.fullmatch(name) and value.isascii() and value.isprintable(),
+            f"options.headers.{name[:40]!a}",
+            "given",
+            "must be printable ASCII",
+            "check its name and value",
+        )
     _store_takes(Listing("memory://", options=options))
     normalise = options.get("normalise", {})
-    require(isinstance(normalise, Mapping) and all(
-        name in _NORMALISE and isinstance(value, _NORMALISE[name]) for name, value in normalise.items()
-    ), "options.normalise", "given", "may hold lists of selectors and pointers, and whitespace = true or false",
-       "use these")  # fmt: skip
+    require(
+        isinstance(normalise, Mapping)
+        and all(name in _NORMALISE and isinstance(value, _NORMALISE[name]) for name, value in normalise.items()),
+        "options.normalise",
+        "given",
+        "may hold lists of selectors and pointers, and whitespace = true or false",
+        "use these",
+    )
     Normaliser(**normalise)
 
 

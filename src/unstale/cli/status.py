@@ -33,8 +33,8 @@ from unstale.units import DAY, format_rate, parse_duration
 if TYPE_CHECKING:
     from unstale.adapters.sqlite_replica import SqliteReplica
     from unstale.core.learning.outlook import Outlook
-    from unstale.keeper.fleet import Integers
-    from unstale.ports import Standing
+    from unstale.keeper.scheduler import Integers
+    from unstale.ports import FleetColumns
 
 #: exit codes, as cron and monitoring expect them
 CODES = {"pass": 0, "warn": 1, "fail": 2}
@@ -58,7 +58,7 @@ class View:
     """Sources as they stand, and what is believed of them; `rows` are those that are not paused."""
 
     now: float
-    standing: Standing
+    standing: FleetColumns
     seen: Outlook
     rows: Integers
     fresh: float
@@ -78,16 +78,31 @@ class View:
 @click.option("--warn-age", metavar="TIME", help="Warn if any copy is expected to be older, e.g. 1h.")
 @click.option("--fail-age", metavar="TIME", help="Fail if any copy is expected to be older, or there is none.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; times in UTC, lengths in seconds.")
-@click.option("--format", "form", type=click.Choice(["table", "json", "dbt"]), default="table", show_default=True,
-              help="dbt prints a sources.json, in which ages count from the last answer.")  # fmt: skip
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "dbt"]),
+    default="table",
+    show_default=True,
+    help="dbt prints a sources.json, in which ages count from the last answer.",
+)
 @click.option("--plot", metavar="FILE", help="Draw all sources into FILE (.png, .svg, .html).")
 @settings_options
 @click.pass_context
 def status(
-    ctx: click.Context, sources: tuple[str, ...], limit: int, warn_fresh: float | None, fail_fresh: float | None,
-    warn_age: str | None, fail_age: str | None, as_json: bool, form: str, plot: str | None, config: str | None,
+    ctx: click.Context,
+    sources: tuple[str, ...],
+    limit: int,
+    warn_fresh: float | None,
+    fail_fresh: float | None,
+    warn_age: str | None,
+    fail_age: str | None,
+    as_json: bool,
+    form: str,
+    plot: str | None,
+    config: str | None,
     store: str | None,
-) -> None:  # fmt: skip
+) -> None:
     """How fresh the copies are now, and which are worst.
 
     The worst are those that take most from the freshness of all: weight times the probability to be stale. Age is the
@@ -139,35 +154,41 @@ def _status(settings: Settings, names: tuple[str, ...], limit: int, form: str, p
 
 def look(replica: SqliteReplica, settings: Settings, ids: list[int] | None = None) -> View:
     """The fleet, or these sources of it, at this moment."""
-    from unstale.cli.compose import terms_of
+    from unstale.cli.compose import config_of
     from unstale.core.learning.outlook import WIDTH
 
     now = time.time()
-    standing = replica.fleet(WIDTH) if ids is None else replica.standing(ids, WIDTH)
+    standing = replica.fleet(WIDTH) if ids is None else replica.columns_of(ids, WIDTH)
     seen = outlook(standing, now)
     rows = np.flatnonzero(~standing.paused)
     weight = standing.weight[rows]
     total = float(weight.sum())
     copied = np.isfinite(seen.age[rows])
-    budget = terms_of(settings).amended(standing.settings).budget
+    budget = config_of(settings).amended(standing.settings).budget
     cost = float(standing.cost[rows].sum())
     prices = replica.prices(now - DAY)
     return View(
-        now, standing, seen, rows,
+        now,
+        standing,
+        seen,
+        rows,
         fresh=float(weight @ seen.fresh[rows]) / total if total > 0.0 else 0.0,
         even=even_share(standing, rows, cost / budget) if ids is None else math.nan,
         age=_mean(seen.age[rows][copied], weight[copied]),
-        budget=budget, spent_hour=sum(one.spent for one in prices if one.at > now - HOUR),
+        budget=budget,
+        spent_hour=sum(one.spent for one in prices if one.at > now - HOUR),
         spent_day=sum(one.spent for one in prices),
-    )  # fmt: skip
+    )
 
 
 def judged(view: View, limits: Limits) -> tuple[str, list[str]]:
     """pass, warn or fail, and a sentence for each limit that is broken."""
     why: dict[str, list[str]] = {"fail": [], "warn": []}
     age = view.seen.age[view.rows]
-    for name, fresh, most in (("fail", limits.fail_fresh, limits.fail_age),
-                              ("warn", limits.warn_fresh, limits.warn_age)):  # fmt: skip
+    for name, fresh, most in (
+        ("fail", limits.fail_fresh, limits.fail_age),
+        ("warn", limits.warn_fresh, limits.warn_age),
+    ):
         if fresh is not None and len(view.rows) and view.fresh < fresh:
             why[name].append(f"freshness is {100 * view.fresh:.1f} %, below {100 * fresh:g} %")
         if most is not None and (older := int((age > most).sum())):
@@ -187,15 +208,23 @@ def described(replica: SqliteReplica, view: View, rows: Integers) -> list[dict[s
         newest = replica.observations(source, 1) if failures else []
         rate = float(seen.change_rate[row])
         last, due = float(standing.last[row]), float(standing.due[row])
-        found.append({
-            "id": source, "address": addresses.get(source, ""), "weight": float(standing.weight[row]),
-            "fresh": float(seen.fresh[row]), "age": float(seen.age[row]),
-            "change_interval": 1.0 / rate if rate > 0.0 else math.inf,
-            "interval": due - last if math.isfinite(last) and not failures and due > last else math.nan,
-            "checked_at": last, "changed_at": float(standing.found[row]), "due_at": due,
-            "paused": bool(standing.paused[row]), "failures": failures,
-            "reason": newest[0].reason if newest else "",
-        })  # fmt: skip
+        found.append(
+            {
+                "id": source,
+                "address": addresses.get(source, ""),
+                "weight": float(standing.weight[row]),
+                "fresh": float(seen.fresh[row]),
+                "age": float(seen.age[row]),
+                "change_interval": 1.0 / rate if rate > 0.0 else math.inf,
+                "interval": due - last if math.isfinite(last) and not failures and due > last else math.nan,
+                "checked_at": last,
+                "changed_at": float(standing.found[row]),
+                "due_at": due,
+                "paused": bool(standing.paused[row]),
+                "failures": failures,
+                "reason": newest[0].reason if newest else "",
+            }
+        )
     return found
 
 
@@ -223,33 +252,45 @@ def _engine(settings: Settings, view: View) -> dict[str, Any]:
 def _counts(view: View) -> dict[str, int]:
     standing, rows = view.standing, view.rows
     return {
-        "total": len(standing.source), "paused": int(standing.paused.sum()),
+        "total": len(standing.source),
+        "paused": int(standing.paused.sum()),
         "failing": int((standing.failures[rows] > 0).sum()),
         "never_answered": int(np.isinf(standing.last[rows]).sum()),
-    }  # fmt: skip
+    }
 
 
-def _document(settings: Settings, view: View, verdict: str, why: list[str],
-              lines: list[dict[str, Any]]) -> dict[str, Any]:  # fmt: skip
+def _document(
+    settings: Settings, view: View, verdict: str, why: list[str], lines: list[dict[str, Any]]
+) -> dict[str, Any]:
     engine = _engine(settings, view)
     price = view.standing.price
     return {
-        "at": iso(view.now), "store": settings.store, "status": verdict, "reasons": why,
-        "sources": _counts(view), "freshness": view.fresh, "freshness_even": view.even, "age": view.age,
-        "budget_per_day": DAY * view.budget, "spent_hour": view.spent_hour, "spent_day": view.spent_day,
+        "at": iso(view.now),
+        "store": settings.store,
+        "status": verdict,
+        "reasons": why,
+        "sources": _counts(view),
+        "freshness": view.fresh,
+        "freshness_even": view.even,
+        "age": view.age,
+        "budget_per_day": DAY * view.budget,
+        "spent_hour": view.spent_hour,
+        "spent_day": view.spent_day,
         "price": price.price if price else None,
         "engine": {**engine, "at": iso(engine["at"]), "started_at": iso(engine["started_at"])},
-        "worst": [{**line, **{name: iso(line[name]) for name in ("checked_at", "changed_at", "due_at")}}
-                  for line in lines],
-    }  # fmt: skip
+        "worst": [
+            {**line, **{name: iso(line[name]) for name in ("checked_at", "changed_at", "due_at")}} for line in lines
+        ],
+    }
 
 
 def _print(settings: Settings, view: View, lines: list[dict[str, Any]], hidden: int) -> None:
     out = console()
     wide = out.width >= _WIDE
     counts = _counts(view)
-    apart = [f"{counts[name]:,} {name.replace('_', ' ')}" for name in ("paused", "failing", "never_answered")
-             if counts[name]]  # fmt: skip
+    apart = [
+        f"{counts[name]:,} {name.replace('_', ' ')}" for name in ("paused", "failing", "never_answered") if counts[name]
+    ]
     out.print(f"[bold]{counted(counts['total'])}[/bold]{': ' if apart else ''}{', '.join(apart)}", highlight=False)
     out.print(_numbers(settings, view), highlight=False)
     if lines:
@@ -260,8 +301,12 @@ def _print(settings: Settings, view: View, lines: list[dict[str, Any]], hidden: 
     troubles = [line for line in lines if line["failures"]]
     for line in troubles[:_TROUBLES]:
         times = "once" if line["failures"] == 1 else f"{line['failures']:,} times in a row"
-        out.print(f"{brief(line['address'])} failed {times}: {line['reason'] or 'no reason told'}",
-                  highlight=False, markup=False, soft_wrap=True)  # fmt: skip
+        out.print(
+            f"{brief(line['address'])} failed {times}: {line['reason'] or 'no reason told'}",
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 def _numbers(settings: Settings, view: View) -> Any:
@@ -274,13 +319,20 @@ def _numbers(settings: Settings, view: View) -> Any:
     )
     if math.isfinite(view.even):
         table.add_row("", f"{100 * view.even:.1f} %", "if all were polled equally often, for the same budget")
-    table.add_row("age", span(view.age) if math.isfinite(view.age) else "–", "expected of a copy: the time since the "
-                  "first change it lacks")  # fmt: skip
-    table.add_row("budget", format_rate(DAY * view.budget),
-                  f"{view.spent_hour:,.4g} spent in the last hour, {view.spent_day:,.6g} in the last day")  # fmt: skip
+    table.add_row(
+        "age",
+        span(view.age) if math.isfinite(view.age) else "–",
+        "expected of a copy: the time since the first change it lacks",
+    )
+    table.add_row(
+        "budget",
+        format_rate(DAY * view.budget),
+        f"{view.spent_hour:,.4g} spent in the last hour, {view.spent_day:,.6g} in the last day",
+    )
     if view.standing.price is not None:
-        table.add_row("price", f"{view.standing.price.price:.4g}",
-                      f"of a poll, published {ago(view.standing.price.at, view.now)}")  # fmt: skip
+        table.add_row(
+            "price", f"{view.standing.price.price:.4g}", f"of a poll, published {ago(view.standing.price.at, view.now)}"
+        )
     wrote = f"it last wrote {ago(engine['at'], view.now)}" if engine["at"] else "there never was one"
     words = {True: "running", False: "not running", None: "unknown"}[engine["running"]]
     table.add_row("engine", words, wrote + ("" if engine["running"] else ": start it with `unstale run`"))
@@ -298,9 +350,11 @@ def _table(lines: list[dict[str, Any]], now: float, wide: bool) -> Any:
             "age": span(line["age"]) if math.isfinite(line["age"]) else "no copy",
             "changes every": span(line["change_interval"]),
             "polled every": span(line["interval"]) if math.isfinite(line["interval"]) else "–",
-            "checked": ago(line["checked_at"], now), "changed": ago(line["changed_at"], now),
-            "next poll": "now" if line["due_at"] <= now else ago(line["due_at"], now), "source": brief(line["address"]),
-        }  # fmt: skip
+            "checked": ago(line["checked_at"], now),
+            "changed": ago(line["changed_at"], now),
+            "next poll": "now" if line["due_at"] <= now else ago(line["due_at"], now),
+            "source": brief(line["address"]),
+        }
         table.add_row(*(cells[name] for name in names))
     return firm(table)
 

@@ -73,10 +73,13 @@ class Watch:
             self._past.popleft()
         self._fresh.append(view.fresh)
         said = [f"{brief(line['address'])}: {line['reason'] or 'no reason told'}" for line in lines if line["failures"]]
-        return Group(Text(f"unstale keeps {self._settings.store} fresh; Ctrl-C ends this view only", style="bold"),
-                     self._pace(_numbers(self._settings, view)), Text(""),
-                     _table(lines, view.now, width >= _WIDE) if lines else Text("no sources yet: `unstale add` some"),
-                     Text("\n".join(["", *said[:TROUBLES]]) if said else "", style="yellow"))  # fmt: skip
+        return Group(
+            Text(f"unstale keeps {self._settings.store} fresh; Ctrl-C ends this view only", style="bold"),
+            self._pace(_numbers(self._settings, view)),
+            Text(""),
+            _table(lines, view.now, width >= _WIDE) if lines else Text("no sources yet: `unstale add` some"),
+            Text("\n".join(["", *said[:TROUBLES]]) if said else "", style="yellow"),
+        )
 
     def _pace(self, numbers: Table) -> Table:
         """The numbers, and below them polls, new copies and failures, as they were recorded while we looked."""

@@ -103,8 +103,9 @@ def simulated(design: Design, question: Question, seed: int) -> Estimate:
         sends = design.machines * (design.sync_rate + design.peer_rate)
         horizon = min(horizon, STEPS / (design.machines * sends))
         contacts = Poisson(design.peer_rate)
-        return simulate_cooperation(changes, Poisson(design.sync_rate), contacts, design.machines,
-                                    horizon=horizon, seed=seed, batches=BATCHES).freshness  # fmt: skip
+        return simulate_cooperation(
+            changes, Poisson(design.sync_rate), contacts, design.machines, horizon=horizon, seed=seed, batches=BATCHES
+        ).freshness
     if design.shape == "cooperation":
         return simulate_copy(changes, Poisson(design.sync_rate), horizon=horizon, seed=seed, batches=BATCHES).freshness
     if design.shape == "turns":
@@ -164,8 +165,9 @@ def _print(found: Topology, checked_by: Estimate | None) -> None:
         if design.feasible:
             bold = "bold" if design is found.winner else ""
             served = f"{design.clients * seconds / DAY:,.4g}/{unit}"
-            table.add_row(design.shape, served, format_rate(design.source_polls),
-                          f"{design.machines:,}", how(design), style=bold)  # fmt: skip
+            table.add_row(
+                design.shape, served, format_rate(design.source_polls), f"{design.machines:,}", how(design), style=bold
+            )
     out.print(table)
     out.print(f"\n[bold]Best: {found.reason}.[/bold]", highlight=False, soft_wrap=True)
     for design in found.designs:

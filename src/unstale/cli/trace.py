@@ -46,8 +46,13 @@ def trace() -> None:
 
 @trace.command()
 @click.argument("repo")
-@click.option("--per", type=click.Choice(["file", "repo"]), default="file", show_default=True,
-              help="What a source is: each file, or the whole repository.")  # fmt: skip
+@click.option(
+    "--per",
+    type=click.Choice(["file", "repo"]),
+    default="file",
+    show_default=True,
+    help="What a source is: each file, or the whole repository.",
+)
 @click.option("--since", metavar="DATE", help="Only what was committed since: 2024-01-31, or 90d for the last 90 days.")
 @_output
 def git(repo: str, per: str, since: str | None, output: str | None, as_json: bool) -> None:
@@ -138,8 +143,9 @@ def _run(read: Callable[[], History], output: str | None, as_json: bool) -> None
 
 def _print(summary: dict[str, Any], problems: Problems, output: str | None) -> None:
     out = console()
-    counted = ", ".join(f"{n:,} {word}{'s' * (n != 1)}" for n, word in (
-        (summary["sources"], "source"), (summary["changes"], "change")))  # fmt: skip
+    counted = ", ".join(
+        f"{n:,} {word}{'s' * (n != 1)}" for n, word in ((summary["sources"], "source"), (summary["changes"], "change"))
+    )
     out.print(f"[bold]{counted}[/bold]", highlight=False)
     grid = Table.grid(padding=(0, 2))
     grid.add_row("first", summary["first"])

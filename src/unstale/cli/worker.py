@@ -32,13 +32,22 @@ NUDGE = 0.25
 
 
 @click.command()
-@click.option("--store", required=True, metavar="ADDRESS", envvar="UNSTALE_STORE",
-              help="The shared store, postgresql://user@host/database; a password in it as $NAME.")  # fmt: skip
+@click.option(
+    "--store",
+    required=True,
+    metavar="ADDRESS",
+    envvar="UNSTALE_STORE",
+    help="The shared store, postgresql://user@host/database; a password in it as $NAME.",
+)
 @click.option("--budget", metavar="RATE", help="What all workers' polls together may cost; as in the settings.")
 @click.option("--for", "lasting", metavar="TIME", help="End after 10m or 8h; Ctrl-C ends it at any time.")
 @click.option("--events", is_flag=True, help="Print what happens, a JSON object a line.")
-@click.option("--config", metavar="FILE", envvar="UNSTALE_CONFIG",
-              help="The settings, the same for all workers; the nearest unstale.toml upwards if not told.")  # fmt: skip
+@click.option(
+    "--config",
+    metavar="FILE",
+    envvar="UNSTALE_CONFIG",
+    help="The settings, the same for all workers; the nearest unstale.toml upwards if not told.",
+)
 def worker(store: str, budget: str | None, lasting: str | None, events: bool, config: str | None) -> None:
     """Keep copies fresh together with other workers, on this and any number of other machines.
 
@@ -100,8 +109,14 @@ def _postgres(address: str, name: str = "store") -> str:
 
     scheme = address.partition(":")[0]
     if scheme not in ("postgresql", "postgres") or "//" not in address:
-        raise InputError(sentence(name, f"with scheme {scheme[:20]!r}", "is no PostgreSQL database",
-                                  "write postgresql://user@host/database"))  # fmt: skip
+        raise InputError(
+            sentence(
+                name,
+                f"with scheme {scheme[:20]!r}",
+                "is no PostgreSQL database",
+                "write postgresql://user@host/database",
+            )
+        )
     return filled(address)
 
 
@@ -109,7 +124,7 @@ def grants_of(settings: Settings) -> Callable[[str, float], Grant]:
     """What the settings grant each host at a time."""
     from unstale.adapters.postgres_hosts import MANY, Grant
     from unstale.cli.compose import rules_of
-    from unstale.engine.manners import opens_in
+    from unstale.engine.host_limits import opens_in
 
     rules = rules_of(settings)
 
@@ -125,25 +140,26 @@ def grants_of(settings: Settings) -> Callable[[str, float], Grant]:
 async def _work(settings: Settings, dsn: str, seconds: float | None, tell: Callable[[str, Any], None]) -> int:
     """Run a worker, and a planner that waits until it is needed."""
     from unstale.adapters.postgres_crew import PostgresCrew
-    from unstale.cli.compose import Lookout, content_of, rules_of, terms_of
+    from unstale.cli.compose import Fetchers, config_of, content_of, rules_of
     from unstale.engine.clock import SystemClock
-    from unstale.engine.desk import Desk
-    from unstale.engine.manners import Manners
+    from unstale.engine.host_limits import HostLimits
     from unstale.engine.planner import Planner
+    from unstale.engine.store_executor import StoreExecutor
     from unstale.engine.worker import Worker
 
     def opened() -> PostgresCrew:
-        return PostgresCrew(dsn, versions=settings.keep, horizon=settings.horizon, grants=grants_of(settings),
-                            idle=IDLE)  # fmt: skip
+        return PostgresCrew(
+            dsn, versions=settings.keep, horizon=settings.horizon, grants=grants_of(settings), idle=IDLE
+        )
 
-    desk = Desk(opened)
-    ahead = _ahead(desk.store)
+    executor = StoreExecutor(opened)
+    ahead = _ahead(executor.store)
     clock = SystemClock(wall=lambda: time.time() + ahead)
     owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
-    terms = replace(terms_of(settings), owner=owner, lease=3.0 * settings.http.timeout + 5.0)
-    lookout = Lookout(settings, clock.now)
-    engine = Worker(desk, terms, clock, lookout.look, content=content_of, tell=tell)
-    planner = Planner(Desk(opened), terms, clock, Manners(rules_of(settings)), tell)
+    config = replace(config_of(settings), owner=owner, lease=3.0 * settings.http.timeout + 5.0)
+    fetchers = Fetchers(settings, clock.now)
+    engine = Worker(executor, config, clock, fetchers.look, content=content_of, tell=tell)
+    planner = Planner(StoreExecutor(opened), config, clock, HostLimits(rules_of(settings)), tell)
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         # Where signals cannot be handled so, Ctrl-C is an exception as ever.
@@ -160,10 +176,10 @@ async def _work(settings: Settings, dsn: str, seconds: float | None, tell: Calla
     finally:
         stop.set()
         await asyncio.gather(*others)
-        await lookout.close()
-        desk.close()
+        await fetchers.close()
+        executor.close()
         planner.close()
-    return engine.tally.polls
+    return engine.counters.polls
 
 
 async def _deliver(
@@ -173,20 +189,20 @@ async def _deliver(
     from unstale.adapters.addresses import Gate
     from unstale.cli.compose import _sink
     from unstale.engine.deliveries import Deliveries
-    from unstale.engine.desk import Desk
+    from unstale.engine.store_executor import StoreExecutor
 
     while settings.on_change and not stop.is_set():
         if planner.elected:
             with contextlib.suppress(StoreError):
-                desk, ended, gate = Desk(opened), asyncio.Event(), Gate(settings.http.allow_networks)
-                deliveries = Deliveries(desk, [_sink(one, gate, settings) for one in settings.on_change], clock)
+                executor, ended, gate = StoreExecutor(opened), asyncio.Event(), Gate(settings.http.allow_networks)
+                deliveries = Deliveries(executor, [_sink(one, gate, settings) for one in settings.on_change], clock)
                 telling = asyncio.create_task(deliveries.run(ended))
                 while planner.elected and not stop.is_set():
                     deliveries.nudge()
                     await asyncio.sleep(NUDGE)
                 ended.set()
                 await telling
-                desk.close()
+                executor.close()
         await asyncio.sleep(NUDGE)
 
 

@@ -1,7 +1,7 @@
 """Scrapy as the one who polls: the engine says what is due, Scrapy downloads it, the engine records and learns.
 
 Rules of this file:
-1. The engine is the usual one, in Scrapy's own loop: budget, manners, beliefs and records are nowhere written twice.
+1. The engine is the usual one, in Scrapy's own loop: budget, host limits, beliefs and records are written once.
 2. Scrapy dials: its settings hold for certificates, robots.txt and proxies, and `allow_networks` guards nothing here.
 3. A claim that Scrapy never got to is given back, never recorded as a failure.
 """
@@ -19,11 +19,11 @@ from unstale.adapters.http_fetcher import fetched
 from unstale.adapters.transfer import Reply
 from unstale.addresses import host_of
 from unstale.cli.choose import opened
-from unstale.cli.compose import Whole, alone, content_of, rules_of, terms_of
+from unstale.cli.compose import Application, alone, config_of, content_of, rules_of
 from unstale.cli.settings import Settings, load
+from unstale.engine.host_limits import HostLimits
 from unstale.engine.judge import judge
 from unstale.engine.loop import Engine
-from unstale.engine.manners import Manners
 from unstale.errors import MissingExtraError, UnstaleError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Claim, Fetched, Request
@@ -104,20 +104,28 @@ class KeptFresh:
                 await self._polling.run(self._stop)
             finally:
                 with opened(settings) as store:
-                    store.give_back(terms_of(settings).owner)
+                    store.give_back(config_of(settings).owner)
 
     def ask(self, request: Request, exchange: Exchange) -> None:
         """Hand a poll over to Scrapy."""
         headers = {**request.headers, **_conditions(request)}
         meta = {
-            "exchange": exchange, "dont_retry": True, "dont_cache": True, "allow_offsite": True,
-            "handle_httpstatus_list": _TOLD, "download_timeout": request.seconds, "download_maxsize": request.limit,
-        }  # fmt: skip
+            "exchange": exchange,
+            "dont_retry": True,
+            "dont_cache": True,
+            "allow_offsite": True,
+            "handle_httpstatus_list": _TOLD,
+            "download_timeout": request.seconds,
+            "download_maxsize": request.limit,
+        }
         if request.headers:
             # What we send along is for this host, and Scrapy would take most of it elsewhere.
             meta |= {"dont_redirect": True, "handle_httpstatus_list": _TOLD + _REDIRECTS}
-        self._line.put_nowait(scrapy.Request(request.address, self._answered, headers=headers, meta=meta,
-                                             errback=self._failed, dont_filter=True))  # fmt: skip
+        self._line.put_nowait(
+            scrapy.Request(
+                request.address, self._answered, headers=headers, meta=meta, errback=self._failed, dont_filter=True
+            )
+        )
 
     async def _answered(self, response: Any) -> AsyncIterator[Any]:
         exchange: Exchange = response.meta["exchange"]
@@ -156,20 +164,27 @@ class KeptFresh:
                 await self._keeping
 
 
-class Polling(Whole):
+class Polling(Application):
     """An engine with everything around it, whose polls of the web go through a spider."""
 
     def __init__(self, settings: Settings, spider: KeptFresh) -> None:
         super().__init__(settings)
         self._spider, self._open = spider, dict[str, Exchange]()
-        self.lookout.use("http", self)
-        self.engine = Engine(self.desk, terms_of(settings), self.clock, self._look, content=content_of,
-                             manners=Manners(rules_of(settings)), tell=self._heard)  # fmt: skip
+        self.fetchers.use("http", self)
+        self.engine = Engine(
+            self.executor,
+            config_of(settings),
+            self.clock,
+            self._look,
+            content=content_of,
+            host_limits=HostLimits(rules_of(settings)),
+            tell=self._heard,
+        )
 
     async def _look(self, claim: Claim) -> Fetched:
         changed = False
         try:
-            seen = await self.lookout.look(claim)
+            seen = await self.fetchers.look(claim)
             changed = judge(claim, seen, content_of(claim))[0] is Answer.CHANGED
             return seen
         finally:
@@ -199,6 +214,9 @@ def _conditions(request: Request) -> dict[str, str]:
 
 
 def _reply(response: Any) -> Reply:
-    headers = {name.decode("latin-1").lower(): values[-1].decode("latin-1")
-               for name, values in response.headers.items() if values}  # fmt: skip
+    headers = {
+        name.decode("latin-1").lower(): values[-1].decode("latin-1")
+        for name, values in response.headers.items()
+        if values
+    }
     return Reply(response.status, headers, response.body, response.url, len(response.body))

@@ -72,9 +72,13 @@ def algorithm_2(weight: ArrayLike, change_rate: ArrayLike, budget: float) -> Flo
 def _columns(weight: ArrayLike, change: ArrayLike, name: str, most: float | None = None) -> tuple[Floats, Floats]:
     w = np.atleast_1d(numbers("weight", weight, least=0))
     c = np.atleast_1d(numbers(name, change, least=0, most=most))
-    require(w.ndim == 1 and w.shape == c.shape and len(w) > 0, "weight", f"of shape {w.shape}",
-            f"must be one number per source, like {name} of shape {c.shape}",
-            f"give weight and {name} as two lists of equal length")  # fmt: skip
+    require(
+        w.ndim == 1 and w.shape == c.shape and len(w) > 0,
+        "weight",
+        f"of shape {w.shape}",
+        f"must be one number per source, like {name} of shape {c.shape}",
+        f"give weight and {name} as two lists of equal length",
+    )
     return w, c
 
 

@@ -104,8 +104,13 @@ def _columns(
     weights = numbers("weight", weight, least=0)
     costs = numbers("cost", cost, above=0)
     for name, column in (("weight", weights), ("cost", costs)):
-        require(column.ndim == 0 or column.shape == rate.shape, name, f"of shape {column.shape}",
-                f"must match change_rate of shape {rate.shape}", "give one per source, or one")  # fmt: skip
+        require(
+            column.ndim == 0 or column.shape == rate.shape,
+            name,
+            f"of shape {column.shape}",
+            f"must match change_rate of shape {rate.shape}",
+            "give one per source, or one",
+        )
     shape = rate.shape
     total = number("budget", budget, above=0)
     return rate, np.broadcast_to(weights, shape), np.broadcast_to(costs, shape), total

@@ -148,8 +148,15 @@ class Belief:
         with np.errstate(over="ignore"):
             return plain(np.exp(-self.shape * np.log1p(span / self.exposure)))
 
-    def _given(self, name: str, values: ArrayLike, *, above: float | None = None, most: float | None = None,
-               infinite: bool = False) -> Floats:  # fmt: skip
+    def _given(
+        self,
+        name: str,
+        values: ArrayLike,
+        *,
+        above: float | None = None,
+        most: float | None = None,
+        infinite: bool = False,
+    ) -> Floats:
         """An argument of an observation, 0 or more unless `above` says otherwise."""
         least = 0.0 if above is None else None
         column = numbers(name, values, above=above, least=least, most=most, infinite=infinite)
@@ -161,8 +168,13 @@ def _together(name: str, column: Floats, like: Floats) -> None:
     try:
         np.broadcast_shapes(column.shape, like.shape)
     except ValueError:
-        require(False, name, f"of shape {column.shape}", f"must fit the belief's shape {like.shape}",
-                "give one number per source, or one for all")  # fmt: skip
+        require(
+            False,
+            name,
+            f"of shape {column.shape}",
+            f"must fit the belief's shape {like.shape}",
+            "give one number per source, or one for all",
+        )
 
 
 def posterior(shape: T, exposure: T, elapsed: T) -> tuple[T, T]:

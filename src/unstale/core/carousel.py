@@ -50,8 +50,13 @@ class Carousel:
         # A power of two changes no quotient and keeps the total finite.
         scaled = np.ldexp(given, -np.frexp(np.max(given, initial=0.0))[1])
         self._source = np.flatnonzero(scaled > 0)
-        require(given.ndim == 1 and len(self._source) > 0, "share", f"of shape {given.shape}",
-                "must be a list with a number above 0", "give one per source, not all 0")  # fmt: skip
+        require(
+            given.ndim == 1 and len(self._source) > 0,
+            "share",
+            f"of shape {given.shape}",
+            "must be a list with a number above 0",
+            "give one per source, not all 0",
+        )
         self._share = scaled[self._source]
         self._total = float(self._share.sum())
         self._polled = np.zeros(len(self._source), np.int64)

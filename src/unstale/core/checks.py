@@ -14,8 +14,16 @@ Floats = NDArray[np.float64]
 T = TypeVar("T")
 
 
-def number(name: str, value: object, *, above: float | None = None, least: float | None = None,
-           most: float | None = None, infinite: bool = False, remedy: str = "") -> float:  # fmt: skip
+def number(
+    name: str,
+    value: object,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    infinite: bool = False,
+    remedy: str = "",
+) -> float:
     """`value` as a float within (above, most] or [least, most], never NaN, infinite only if allowed.
 
     >>> number("budget", 3, above=0)
@@ -31,8 +39,16 @@ def number(name: str, value: object, *, above: float | None = None, least: float
     return x
 
 
-def numbers(name: str, values: ArrayLike, *, above: float | None = None, least: float | None = None,
-            most: float | None = None, infinite: bool = False, remedy: str = "") -> Floats:  # fmt: skip
+def numbers(
+    name: str,
+    values: ArrayLike,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    infinite: bool = False,
+    remedy: str = "",
+) -> Floats:
     """`values` as a float64 array that obeys the rule; the error names the first element that does not.
 
     >>> numbers("change_rate", [1, 2], least=0)
@@ -60,8 +76,9 @@ def plain(x: Floats) -> Floats | float:
     return float(x) if np.ndim(x) == 0 else x
 
 
-def _allowed(x: Floats | np.float64, above: float | None, least: float | None, most: float | None,
-             infinite: bool) -> NDArray[np.bool_] | np.bool_:  # fmt: skip
+def _allowed(
+    x: Floats | np.float64, above: float | None, least: float | None, most: float | None, infinite: bool
+) -> NDArray[np.bool_] | np.bool_:
     ok = ~np.isnan(x) if infinite else np.isfinite(x)
     if above is not None:
         ok = ok & (x > above)

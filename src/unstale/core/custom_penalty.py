@@ -31,8 +31,9 @@ class Custom(Penalty):
 
     _shown: tuple[str, ...] = ("f",)
 
-    def __init__(self, f: Callable[[Any], Any], *, nondecreasing: bool | None = None,
-                 kinks: Sequence[float] = ()) -> None:  # fmt: skip
+    def __init__(
+        self, f: Callable[[Any], Any], *, nondecreasing: bool | None = None, kinks: Sequence[float] = ()
+    ) -> None:
         require(callable(f), "f", repr(f), "must be callable", "give a function of the age")
         self.f = f
         self.kinks = tuple(sorted(float(k) for k in numbers("kinks", list(kinks), above=0)))

@@ -10,8 +10,9 @@ from unstale.core.poisson_orders import Order, order_age, order_freshness
 from unstale.errors import require
 
 
-def fleet_freshness(change_rate: ArrayLike, sync_rate: ArrayLike, weight: ArrayLike = 1.0,
-                    order: Order = "fixed") -> float:  # fmt: skip
+def fleet_freshness(
+    change_rate: ArrayLike, sync_rate: ArrayLike, weight: ArrayLike = 1.0, order: Order = "fixed"
+) -> float:
     """Weighted mean freshness of Poisson sources: what a random request, drawn by weight, finds.
 
     `Σ weight·order_freshness(change_rate, sync_rate)/Σ weight` [000 definitions 1, 3].

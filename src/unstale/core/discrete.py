@@ -30,8 +30,9 @@ def discrete_freshness(poll_probability: ArrayLike, change_probability: ArrayLik
         return plain(np.where(c == 0, 1.0, p / (p + stale)))
 
 
-def decaying_freshness(poll_probability: ArrayLike, change_rate: ArrayLike, *,
-                       within_slots: bool = False) -> Floats | float:  # fmt: skip
+def decaying_freshness(
+    poll_probability: ArrayLike, change_rate: ArrayLike, *, within_slots: bool = False
+) -> Floats | float:
     """Mean of e^(−change_rate·y) over reads, y the time since the last poll, in slots.
 
     p/(p + (1 − p)·c), c = 1 − e^(−change_rate): `discrete_freshness` with the chance c of a change in one

@@ -69,8 +69,11 @@ def compare(first: Process, second: Process) -> Comparison:
     if verdict is None:
         ahead, behind = bool(np.any(relative > TOLERANCE)), bool(np.any(relative < -TOLERANCE))
         table: dict[tuple[bool, bool], Verdict] = {
-            (True, False): "first", (False, True): "second", (False, False): "equal", (True, True): "neither",
-        }  # fmt: skip
+            (True, False): "first",
+            (False, True): "second",
+            (False, False): "equal",
+            (True, True): "neither",
+        }
         verdict = table[ahead, behind]
     return Comparison(verdict, least, least_at * unit, most, most_at * unit)
 

@@ -95,13 +95,26 @@ class Fleet:
         return self.cap is None and self.least_rate is None and self.most_rate is None
 
 
-def _column(name: str, values: ArrayLike | None, n: int, *, above: float | None = None,
-            least: float | None = None, infinite: bool = False, remedy: str) -> Floats | None:  # fmt: skip
+def _column(
+    name: str,
+    values: ArrayLike | None,
+    n: int,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    infinite: bool = False,
+    remedy: str,
+) -> Floats | None:
     if values is None:
         return None
     x = numbers(name, values, above=above, least=least, infinite=infinite, remedy=remedy)
-    require(x.ndim == 0 or x.shape == (n,), name, f"with shape {x.shape}", f"must have {n} values, as change_rate has",
-            "give one per source, or one for all")  # fmt: skip
+    require(
+        x.ndim == 0 or x.shape == (n,),
+        name,
+        f"with shape {x.shape}",
+        f"must have {n} values, as change_rate has",
+        "give one per source, or one for all",
+    )
     return np.broadcast_to(x, (n,)) if x.ndim == 0 else x
 
 
@@ -115,6 +128,11 @@ def _hosts(host: ArrayLike | None, cap: ArrayLike | None, n: int) -> tuple[Rows 
     rows = np.broadcast_to(rows, (n,)) if rows.ndim == 0 else rows
     require(rows.shape == (n,), "host", f"with shape {rows.shape}", f"must have {n} values", "give one per source")
     if n:
-        require(rows.min() >= 0 and rows.max() < len(caps), "host", f"row {rows.max()}",
-                f"must be one of the {len(caps)} caps", "number hosts from 0")  # fmt: skip
+        require(
+            rows.min() >= 0 and rows.max() < len(caps),
+            "host",
+            f"row {rows.max()}",
+            f"must be one of the {len(caps)} caps",
+            "number hosts from 0",
+        )
     return rows, caps

@@ -75,8 +75,13 @@ def _length(r: float, d2: float) -> float:
 
 
 def _checked(ratio: float, variation: float, allocation: Allocation) -> tuple[float, float]:
-    require(allocation in ("uniform", "proportional"), "allocation", repr(allocation),
-            "must be 'uniform' or 'proportional'", "choose one of them")  # fmt: skip
+    require(
+        allocation in ("uniform", "proportional"),
+        "allocation",
+        repr(allocation),
+        "must be 'uniform' or 'proportional'",
+        "choose one of them",
+    )
     return number("ratio", ratio, least=0, most=1e150), number("variation", variation, least=0, most=1e150)
 
 

@@ -42,8 +42,14 @@ def sync_rate_for(
     u, shape = change_process(changes), poll_shape(polls)
     given = [t is not None for t in (freshness, age, staleness, update_staleness, consistency)]
     if sum(given) != 1:
-        raise InputError(sentence("targets", sum(given), "must be exactly one",
-                                  "give one of freshness, age, staleness, update_staleness, consistency"))  # fmt: skip
+        raise InputError(
+            sentence(
+                "targets",
+                sum(given),
+                "must be exactly one",
+                "give one of freshness, age, staleness, update_staleness, consistency",
+            )
+        )
     if freshness is not None:
         return _for_freshness(u, shape, freshness)
     if consistency is not None:
@@ -60,8 +66,8 @@ def sync_rate_for(
         penalty, level = update_staleness[0], number("update_staleness", update_staleness[1], least=0, infinite=True)
         never = u.rate * float(penalty.w2(math.inf))
         return _least(
-            lambda d: mean_update_penalty(u, d, penalty), u, shape, level, worst=never,
-            what=f"update_staleness {level}")  # fmt: skip
+            lambda d: mean_update_penalty(u, d, penalty), u, shape, level, worst=never, what=f"update_staleness {level}"
+        )
     assert staleness is not None
     penalty, level = staleness[0], number("staleness", staleness[1], least=0, infinite=True)
     require_nondecreasing(penalty, "sync_rate_for")
@@ -98,11 +104,13 @@ def poisson_overestimate(changes: Process, freshness: float, polls: Shape = "fix
     1.346365
     """
     return sync_rate_for(changes.rate, freshness=freshness, polls=polls) / sync_rate_for(
-        changes, freshness=freshness, polls=polls)  # fmt: skip
+        changes, freshness=freshness, polls=polls
+    )
 
 
-def rate_for_freshness(level: float, changes: Process, shape: Process, fresh: Callable[[Process], float],
-                       stale: Callable[[Process], float]) -> float:  # fmt: skip
+def rate_for_freshness(
+    level: float, changes: Process, shape: Process, fresh: Callable[[Process], float], stale: Callable[[Process], float]
+) -> float:
     """The least rate of polls of this shape at which `fresh(polls)`, which grows with their rate, reaches level.
 
     `stale` is 1 − fresh, computed without the difference: the smaller of the two is what keeps its digits.
@@ -127,8 +135,9 @@ def _for_freshness(u: Process, shape: Process, level: float) -> float:
     return rate_for_freshness(level, u, shape, lambda d: float(trails(d, u)), lambda d: float(trails(u, d)))
 
 
-def _least(harm: Callable[[Process], float], u: Process, shape: Process, level: float, worst: float,
-           what: str) -> float:  # fmt: skip
+def _least(
+    harm: Callable[[Process], float], u: Process, shape: Process, level: float, worst: float, what: str
+) -> float:
     """The least rate at which harm, which falls from `worst` to 0 as the rate grows, is at most `level`."""
     if level >= worst:
         return 0.0

@@ -159,7 +159,11 @@ def _swept(ahead: Process, behind: Process, f: Callable[[Floats], Floats], x: Fl
     inner: list[ArrayLike] = [*ahead.kinks, *(np.maximum(k - x, 0.0) for k in behind.kinks)]
     return integrate(
         lambda y, x: np.asarray(ahead.age_density(y)) * f(x + y),
-        _points(inner, last), args=[x], scale=_scale(ahead, behind), rtol=RTOL)[0]  # fmt: skip
+        _points(inner, last),
+        args=[x],
+        scale=_scale(ahead, behind),
+        rtol=RTOL,
+    )[0]
 
 
 def _head_start(process: Process, s: float) -> float:
@@ -201,8 +205,8 @@ def _collected(law: Law, changes: Process, penalty: Penalty, a: ArrayLike) -> Fl
     with np.errstate(divide="ignore"):
         unit = np.where(size > 0, 1.0 / size, 0.0)
     value, _ = integrate(
-        lambda y, a, unit: both_ends(y, a) * unit,
-        _points(inner, a / 2), args=[a, unit], scale=changes.mean, rtol=RTOL)  # fmt: skip
+        lambda y, a, unit: both_ends(y, a) * unit, _points(inner, a / 2), args=[a, unit], scale=changes.mean, rtol=RTOL
+    )
     return np.asarray(value) * size
 
 

@@ -18,7 +18,7 @@ from unstale.core.roots import ADJACENT, HUGE, TINY, meet
 
 
 @dataclass(slots=True)
-class Answer:
+class MarketAnswer:
     """What the whole fleet does at one price."""
 
     price: float
@@ -68,7 +68,7 @@ class Market:
             rate = np.minimum(rate, high)
         return rate, slope
 
-    def answer(self, price: float) -> Answer:
+    def answer(self, price: float) -> MarketAnswer:
         with np.errstate(over="ignore"):
             due = price * self.cost
         rate, slope = self.rates(due)
@@ -81,7 +81,7 @@ class Market:
                 self._hold(price, held, rate, spent_slope, surcharge)
         with np.errstate(invalid="ignore"):
             spent = float(np.dot(self.cost, rate))
-        return Answer(price, rate, surcharge, spent, float(spent_slope.sum()))
+        return MarketAnswer(price, rate, surcharge, spent, float(spent_slope.sum()))
 
     def approach(self, price: float, budget: float, steps: int = 12) -> float:
         """A price near the root, with host levels near theirs: Newton on all of them together.

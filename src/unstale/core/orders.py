@@ -120,8 +120,13 @@ def poll_times(
     """
     every = np.atleast_1d(numbers("interval", interval, above=0, infinite=True))
     start, stop = _range(start, stop)
-    require(order in ("fixed", "random", "purely-random"), "order", repr(order), "is unknown",
-            "take fixed, random or purely-random")  # fmt: skip
+    require(
+        order in ("fixed", "random", "purely-random"),
+        "order",
+        repr(order),
+        "is unknown",
+        "take fixed, random or purely-random",
+    )
     offset = phases(every) if phase is None else np.broadcast_to(numbers("phase", phase, least=0), every.shape)
     source = np.flatnonzero(np.isfinite(every))
     every, offset = every[source], offset[source]
@@ -182,6 +187,7 @@ def _range(start: float, stop: float) -> tuple[float, float]:
 
 def _drawn(rng: np.random.Generator | None) -> np.random.Generator:
     if rng is None:
-        raise InputError(sentence("rng", None, "must be a generator where times are drawn",
-                                  "pass numpy.random.default_rng(seed)"))  # fmt: skip
+        raise InputError(
+            sentence("rng", None, "must be a generator where times are drawn", "pass numpy.random.default_rng(seed)")
+        )
     return rng

@@ -23,8 +23,9 @@ BLOCK = 8_192
 _TINY = np.finfo(np.float64).tiny
 
 
-def order_freshness(change_rate: ArrayLike, sync_rate: ArrayLike, order: Order = "fixed",
-                    sources: int | None = None) -> Floats | float:  # fmt: skip
+def order_freshness(
+    change_rate: ArrayLike, sync_rate: ArrayLike, order: Order = "fixed", sources: int | None = None
+) -> Floats | float:
     """Share of time a copy of a Poisson source is fresh, by the order in which sources are polled.
 
     With r = change_rate/sync_rate: fixed `(1−e^(−r))/r`; random (each round a new permutation)
@@ -56,8 +57,9 @@ def order_staleness(change_rate: ArrayLike, sync_rate: ArrayLike, order: Order =
     return _by_blocks(_STALE[_known(order)], change_rate, sync_rate)
 
 
-def order_age(change_rate: ArrayLike, sync_rate: ArrayLike, order: Order = "fixed",
-              sources: int | None = None) -> Floats | float:  # fmt: skip
+def order_age(
+    change_rate: ArrayLike, sync_rate: ArrayLike, order: Order = "fixed", sources: int | None = None
+) -> Floats | float:
     """Mean age of a copy of a Poisson source (0 while fresh), by the order in which sources are polled.
 
     With I = 1/sync_rate, r = change_rate·I: fixed `I·(1/2 − 1/r + (1−e^(−r))/r²)`; random
@@ -167,8 +169,10 @@ def _by_blocks(kernel: Callable[[Floats], Floats], change_rate: ArrayLike, sync_
     except ValueError:
         names, shapes = "change_rate and sync_rate of shapes", f"{change.shape} and {sync.shape}"
         require(False, names, shapes, "must fit each other", "give one each per source")
-    flat = [x.reshape(-1) if x.shape == shape or x.ndim == 0 else np.broadcast_to(x, shape).reshape(-1)
-            for x in (change, sync)]  # fmt: skip
+    flat = [
+        x.reshape(-1) if x.shape == shape or x.ndim == 0 else np.broadcast_to(x, shape).reshape(-1)
+        for x in (change, sync)
+    ]
     out = np.empty(shape)
     view = out.reshape(-1)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -187,8 +191,13 @@ def _refuse(change: Floats, sync: Floats) -> None:
     numbers("change_rate", change, least=0, infinite=True)
     numbers("sync_rate", sync, least=0, infinite=True)
     both = np.isinf(change) & np.isinf(sync)
-    require(not both.any(), "change_rate and sync_rate", np.inf, "must not both be infinite",
-            "only their ratio matters: give finite rates")  # fmt: skip
+    require(
+        not both.any(),
+        "change_rate and sync_rate",
+        np.inf,
+        "must not both be infinite",
+        "only their ratio matters: give finite rates",
+    )
 
 
 def _known(order: Order) -> Order:

@@ -14,7 +14,7 @@ import numpy as np
 from unstale.core import kernels
 from unstale.core.checks import Floats, number
 from unstale.core.fleet import Fleet, Rows
-from unstale.core.market import Answer, Market
+from unstale.core.market import Market, MarketAnswer
 from unstale.core.plan import Plan
 from unstale.core.roots import HUGE, TINY, meet
 from unstale.core.values import PoissonFreshness
@@ -67,20 +67,27 @@ def _feasible(fleet: Fleet, budget: float) -> None:
     if need > budget * (1 + 1e-12):
         rows = int(np.count_nonzero(fleet.least_rate))
         raise InfeasibleError(
-            sentence("budget", f"{budget:g}", f"cannot meet the longest intervals, which need {need:g}",
-                     f"raise it to {need:g} or lengthen max_interval on {rows} sources"),
+            sentence(
+                "budget",
+                f"{budget:g}",
+                f"cannot meet the longest intervals, which need {need:g}",
+                f"raise it to {need:g} or lengthen max_interval on {rows} sources",
+            ),
             least_budget=need,
-        )  # fmt: skip
+        )
     if fleet.cap is not None and fleet.host is not None:
         used = np.bincount(fleet.host, fleet.least_rate, len(fleet.cap))
         if np.any(over := used > fleet.cap * (1 + 1e-12)):
             h = int(np.argmax(over))
             name = h if fleet.host_names is None else fleet.host_names[h]
             raise InfeasibleError(
-                sentence(f"cap of host {name}", f"{fleet.cap[h]:g}",
-                         f"cannot meet the longest intervals of its sources, which need {used[h]:g}",
-                         "raise the cap or lengthen max_interval"),
-            )  # fmt: skip
+                sentence(
+                    f"cap of host {name}",
+                    f"{fleet.cap[h]:g}",
+                    f"cannot meet the longest intervals of its sources, which need {used[h]:g}",
+                    "raise the cap or lengthen max_interval",
+                ),
+            )
 
 
 def _fast_plan(fleet: Fleet, budget: float) -> Plan | None:
@@ -105,17 +112,17 @@ def _meet(market: Market, target: float, by_staleness: bool = False) -> Plan:
     fleet = market.fleet
     total_weight = float(market.weight.sum())
 
-    def staleness(answer: Answer) -> float:
+    def staleness(answer: MarketAnswer) -> float:
         return Plan(fleet, answer.spent, answer.price, answer.surcharge, answer.rates).fleet_staleness
 
     if not by_staleness and needed(fleet) >= target:
         return Plan(fleet, target, _shutting(fleet), None, _floor(fleet))
-    if by_staleness and staleness(idle := Answer(_shutting(fleet), _floor(fleet), None, 0.0, 0.0)) <= target:
+    if by_staleness and staleness(idle := MarketAnswer(_shutting(fleet), _floor(fleet), None, 0.0, 0.0)) <= target:
         return Plan(fleet, fleet.spending(idle.rates), idle.price, None, idle.rates)
 
     goal = 1.0 / target if by_staleness else target
     # The answers on either side of the goal, nearest so far: asked again they might round differently.
-    sides: dict[bool, Answer] = {}
+    sides: dict[bool, MarketAnswer] = {}
 
     def total(price: Floats, _: Rows) -> tuple[Floats, Floats]:
         answer = market.answer(float(price[0]))
@@ -139,8 +146,13 @@ def _meet(market: Market, target: float, by_staleness: bool = False) -> Plan:
         return Plan(fleet, found.spent if by_staleness else target, found.price, found.surcharge, found.rates)
     if root.low[0] >= HUGE or root.low[0] < 1e-300:
         raise InputError(
-            sentence("budget" if not by_staleness else "target staleness", f"{target:g}",
-                     "gives a poll a price that no number can hold", "count in another unit of time"))  # fmt: skip
+            sentence(
+                "budget" if not by_staleness else "target staleness",
+                f"{target:g}",
+                "gives a poll a price that no number can hold",
+                "count in another unit of time",
+            )
+        )
     dear, cheap = sides[False], sides[True]
     if by_staleness:
         a, b = staleness(dear), staleness(cheap)
@@ -158,8 +170,13 @@ def _without_end(market: Market, target: float, by_staleness: bool) -> Plan:
     if by_staleness and plan.fleet_staleness > target:
         least = plan.fleet_staleness
         raise InputError(
-            sentence("target staleness", f"{target:g}", f"cannot be reached, the bounds and caps leave {least:g}",
-                     "raise the target or the caps, or shorten min_interval"))  # fmt: skip
+            sentence(
+                "target staleness",
+                f"{target:g}",
+                f"cannot be reached, the bounds and caps leave {least:g}",
+                "raise the target or the caps, or shorten min_interval",
+            )
+        )
     return plan
 
 

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from unstale.core.checks import Floats, number
 from unstale.core.gamma2 import BLOCK, p2_inverse
 from unstale.core.kernels.numpy_pass import BIN_BITS, HIGHEST, LOWEST
-from unstale.core.kernels.passes import COMPILED_FROM, Columns, in_threads, numba_pass, response
+from unstale.core.kernels.passes import COMPILED_FROM, PassColumns, in_threads, numba_pass, response
 from unstale.core.kernels.search import search
 from unstale.errors import InputError, require, sentence
 
@@ -91,11 +91,11 @@ class Sketch:
         >>> Sketch.of([1.0, 1.0], [1.0, 2.0]).moments[:, 0]
         array([1., 1.])
         """
-        columns = Columns.of(change_rate, weight, cost)
+        columns = PassColumns.of(change_rate, weight, cost)
         return _refined(Sketch.of_columns(columns), columns)
 
     @staticmethod
-    def of_columns(columns: Columns) -> Sketch:
+    def of_columns(columns: PassColumns) -> Sketch:
         """Cells of the first level only, in one pass: enough to start an exact search from."""
         size = columns.change_rate.size
         compiled = numba_pass() if size >= COMPILED_FROM else None
@@ -158,11 +158,21 @@ class Sketch:
         except struct.error:
             raise InputError(sentence("data", f"of {len(data)} bytes", "must be a sketch", remedy)) from None
         require(magic == _MAGIC, "data", f"starting with {magic!r}", "must be a sketch", remedy)
-        require((version, bits) == (_VERSION, BIN_BITS), "data", f"of version {version}.{bits}",
-                f"must be of version {_VERSION}.{BIN_BITS}", "sketch the fleet again")  # fmt: skip
+        require(
+            (version, bits) == (_VERSION, BIN_BITS),
+            "data",
+            f"of version {version}.{bits}",
+            f"must be of version {_VERSION}.{BIN_BITS}",
+            "sketch the fleet again",
+        )
         body = data[_HEADER.size :]
-        require(len(body) == _CELL * size and zlib.crc32(body) == checksum, "data", f"of {len(data)} bytes",
-                "must be a whole and unaltered sketch", remedy)  # fmt: skip
+        require(
+            len(body) == _CELL * size and zlib.crc32(body) == checksum,
+            "data",
+            f"of {len(data)} bytes",
+            "must be a whole and unaltered sketch",
+            remedy,
+        )
         cells = np.frombuffer(body, "<u8", size).astype(np.uint64)
         return Sketch(cells, np.frombuffer(body, "<f8", offset=8 * size).astype(np.float64).reshape(size, 4))
 
@@ -228,7 +238,7 @@ def _edges(cells: NDArray[np.uint64]) -> tuple[Floats, Floats]:
     return (first << rest).view(np.float64), ((first + np.uint64(1)) << rest).view(np.float64)
 
 
-def _refined(sketch: Sketch, columns: Columns) -> Sketch:
+def _refined(sketch: Sketch, columns: PassColumns) -> Sketch:
     """The sketch with coarse cells cut again, until none is left or they are single doubles."""
     kept, cut, need = _split(sketch, _Points(sketch).coarseness())
     if not cut.size:
@@ -257,7 +267,7 @@ def _split(sketch: Sketch, coarseness: Floats) -> tuple[Sketch, NDArray[np.uint6
     return Sketch(sketch.cells[~coarse], sketch.moments[~coarse]), sketch.cells[coarse], need
 
 
-def _sources_in(cells: NDArray[np.uint64], columns: Columns) -> tuple[Ints, Floats]:
+def _sources_in(cells: NDArray[np.uint64], columns: PassColumns) -> tuple[Ints, Floats]:
     """Bits of u and mass of the sources in these cells of the first level."""
     wanted = np.zeros(BINS, bool)
     wanted[(cells >> np.uint64(_FIRST + 1)).astype(np.intp)] = True
@@ -274,7 +284,7 @@ def _sources_in(cells: NDArray[np.uint64], columns: Columns) -> tuple[Ints, Floa
     return np.concatenate([bits for bits, _ in found]), np.concatenate([mass for _, mass in found])
 
 
-def _fill(columns: Columns, start: int, stop: int, table: Floats) -> tuple[int, int]:
+def _fill(columns: PassColumns, start: int, stop: int, table: Floats) -> tuple[int, int]:
     """Add sources start..stop to a table of cells by four moments; the cells touched, first and last."""
     first, last = BINS, -1
     for at in range(start, stop, BLOCK):

@@ -24,9 +24,17 @@ from unstale.core.poisson_orders import order_age, order_freshness, order_stalen
 from unstale.core.processes import Constant, Poisson, Process
 
 __all__ = [
-    "Rate", "age", "age_after", "consistency", "freshness", "freshness_after", "lag_cdf", "missed_changes",
-    "staleness", "update_staleness",
-]  # fmt: skip
+    "Rate",
+    "age",
+    "age_after",
+    "consistency",
+    "freshness",
+    "freshness_after",
+    "lag_cdf",
+    "missed_changes",
+    "staleness",
+    "update_staleness",
+]
 
 Rate = ArrayLike | Process
 
@@ -197,8 +205,9 @@ def _rates(changes: ArrayLike, polls: ArrayLike) -> tuple[Floats, Floats]:
     return numbers("changes", changes, least=0), numbers("polls", polls, least=0)
 
 
-def _each(formula: Callable[[Process, Process], float], changes: Rate, polls: Rate, still: float,
-          never: float) -> Floats | float:  # fmt: skip
+def _each(
+    formula: Callable[[Process, Process], float], changes: Rate, polls: Rate, still: float, never: float
+) -> Floats | float:
     """The formula for each pair of rates; `still` if the source never changes, `never` if never polled."""
 
     def one(u: Process | float, d: Process | float) -> float:
@@ -210,8 +219,9 @@ def _each(formula: Callable[[Process, Process], float], changes: Rate, polls: Ra
 
     us = changes if isinstance(changes, Process) else numbers("changes", changes, least=0)
     ds = polls if isinstance(polls, Process) else numbers("polls", polls, least=0)
-    shape = np.broadcast_shapes(np.shape(us) if not isinstance(us, Process) else (),
-                                np.shape(ds) if not isinstance(ds, Process) else ())  # fmt: skip
+    shape = np.broadcast_shapes(
+        np.shape(us) if not isinstance(us, Process) else (), np.shape(ds) if not isinstance(ds, Process) else ()
+    )
     columns = [
         [x] * math.prod(shape) if isinstance(x, Process) else np.broadcast_to(x, shape).ravel().tolist()
         for x in (us, ds)

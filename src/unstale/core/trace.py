@@ -71,8 +71,13 @@ class Trace:
         ([1, 2], [2.0, 5.0])
         """
         when = np.asarray(times, dtype=np.float64)
-        require(len(which) == len(when), "times", f"with {len(when)} rows", f"must be {len(which)}, one a source",
-                "give one time in each row")  # fmt: skip
+        require(
+            len(which) == len(when),
+            "times",
+            f"with {len(when)} rows",
+            f"must be {len(which)}, one a source",
+            "give one time in each row",
+        )
         require(bool(np.isfinite(when).all()), "times", "not finite", "must be numbers", "drop the rows without a time")
         order = np.lexsort((when, which))
         which, when = which[order], when[order]

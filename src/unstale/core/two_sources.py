@@ -38,8 +38,10 @@ def best_split(change_counts: tuple[int, int], polls: int) -> tuple[int, int]:
     (7, 3)
     """
     one, other = change_counts
-    return max(((k, polls - k) for k in range(polls + 1)),
-               key=lambda split: poll_benefit(one, split[0]) + poll_benefit(other, split[1]))  # fmt: skip
+    return max(
+        ((k, polls - k) for k in range(polls + 1)),
+        key=lambda split: poll_benefit(one, split[0]) + poll_benefit(other, split[1]),
+    )
 
 
 def split_freshness(share: ArrayLike, budget: float, change_rate: tuple[float, float] = (9.0, 1.0)) -> Floats | float:

@@ -37,8 +37,13 @@ class Windows:
 
     def __init__(self, start: ArrayLike, stop: ArrayLike) -> None:
         starts, stops = np.atleast_1d(numbers("start", start)), np.atleast_1d(numbers("stop", stop))
-        require(starts.ndim == 1 and starts.shape == stops.shape, "start", f"of shape {starts.shape}",
-                f"must match stop of shape {stops.shape}", "give one of each per span")  # fmt: skip
+        require(
+            starts.ndim == 1 and starts.shape == stops.shape,
+            "start",
+            f"of shape {starts.shape}",
+            f"must match stop of shape {stops.shape}",
+            "give one of each per span",
+        )
         if len(backward := np.flatnonzero(stops < starts)) > 0:
             i = int(backward[0])
             raise InputError(sentence(f"stop[{i}]", stops[i], f"must not be before start {starts[i]}", "swap them"))
@@ -119,8 +124,13 @@ def pattern_times(pattern: Pattern, count: int, cycle: float = 1.0) -> Floats:
     length = number("cycle", cycle, above=0)
     if pattern == "even":
         return length * (np.arange(n) / n)
-    require(pattern in ("together", "mostly-together"), "pattern", repr(pattern), "is unknown",
-            "take together, mostly-together or even")  # fmt: skip
+    require(
+        pattern in ("together", "mostly-together"),
+        "pattern",
+        repr(pattern),
+        "is unknown",
+        "take together, mostly-together or even",
+    )
     spread = 0 if pattern == "together" or n == 1 else max(1, n // 5)
     return np.concatenate([np.zeros(n - spread), length * (np.arange(1, spread + 1) / (spread + 1))])
 
@@ -245,6 +255,11 @@ def _polls(times: ArrayLike, cycle: float) -> tuple[Floats, float]:
 
 def _gaps(gaps: ArrayLike) -> Floats:
     gap = np.atleast_1d(numbers("gaps", gaps, least=0))
-    require(gap.ndim == 1 and gap.sum() > 0, "gaps", gap, "must hold a gap above 0",
-            "give the times between successive polls")  # fmt: skip
+    require(
+        gap.ndim == 1 and gap.sum() > 0,
+        "gaps",
+        gap,
+        "must hold a gap above 0",
+        "give the times between successive polls",
+    )
     return gap

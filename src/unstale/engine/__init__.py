@@ -1,1 +1,1 @@
-"""A body for the keeper in real time: polls real sources through the ports, and tells of what changed."""
+"""A body for the scheduler in real time: polls real sources through the ports, and tells of what changed."""

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from unstale.engine.desk import Desk
+from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError, require
 from unstale.ports import Clock, Event
 
@@ -53,13 +53,15 @@ class Deliveries:
     by up to a half at random, so that many do not come back at once.
     """
 
-    def __init__(self, desk: Desk, sinks: Sequence[Sink], clock: Clock, rng: np.random.Generator | None = None) -> None:
+    def __init__(
+        self, executor: StoreExecutor, sinks: Sequence[Sink], clock: Clock, rng: np.random.Generator | None = None
+    ) -> None:
         names = [sink.name for sink in sinks]
         for name in names:
             require(names.count(name) == 1, "sink", repr(name), "is there twice", "name it once")
-        desk.store.subscribe(names)
+        executor.store.subscribe(names)
         self.told = {name: Told() for name in names}
-        self._desk, self._sinks, self._clock = desk, tuple(sinks), clock
+        self._executor, self._sinks, self._clock = executor, tuple(sinks), clock
         self._rng = rng or np.random.default_rng()
         self._stopping = asyncio.Event()
         self._news = {name: asyncio.Event() for name in names}
@@ -96,7 +98,7 @@ class Deliveries:
         while True:
             news.clear()
             try:
-                events = await self._desk.do(lambda store: store.events(sink.name, BATCH))
+                events = await self._executor.do(lambda store: store.events(sink.name, BATCH))
                 if events and not await self._tell(sink, events):
                     await self._pause(told)
             except StoreError as error:
@@ -114,7 +116,7 @@ class Deliveries:
         taken, reason = await sink.tell(events)
         if taken:
             number = events[taken - 1].number
-            await self._desk.do(lambda store: store.told(sink.name, number))
+            await self._executor.do(lambda store: store.told(sink.name, number))
             told.told += taken
             told.in_row, told.reason = 0, ""
         if taken < len(events):

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from unstale.addresses import host_of
-from unstale.engine.desk import Desk
+from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError
 from unstale.ports import Clock, Listing, Peering
 
@@ -27,10 +27,24 @@ class Following:
     `headers` go with every poll; secrets in them are names of the environment, `$TOKEN`.
     """
 
-    def __init__(self, upstream: str, peering: Peering, desk: Desk, clock: Clock, *, select: str = "*",
-                 headers: Mapping[str, str] | None = None,
-                 tell: Callable[[str, Mapping[str, Any]], None] = lambda name, facts: None) -> None:  # fmt: skip
-        self._upstream, self._peering, self._desk, self._clock, self._tell = upstream, peering, desk, clock, tell
+    def __init__(
+        self,
+        upstream: str,
+        peering: Peering,
+        executor: StoreExecutor,
+        clock: Clock,
+        *,
+        select: str = "*",
+        headers: Mapping[str, str] | None = None,
+        tell: Callable[[str, Mapping[str, Any]], None] = lambda name, facts: None,
+    ) -> None:
+        self._upstream, self._peering, self._executor, self._clock, self._tell = (
+            upstream,
+            peering,
+            executor,
+            clock,
+            tell,
+        )
         self._options: dict[str, Any] = {"upstream": upstream, **({"headers": dict(headers)} if headers else {})}
         self._pattern = select if any(c in select for c in "*?[") else f"*{select}*"
 
@@ -62,7 +76,7 @@ class Following:
         else:
             return None
         now = self._clock.now()
-        added, gone = await self._desk.do(lambda store: self._take_over(store, wanted, now))
+        added, gone = await self._executor.do(lambda store: self._take_over(store, wanted, now))
         if added or gone:
             self._tell("followed", {"upstream": self._upstream, "added": added, "removed": gone})
         return added, gone, len(wanted)
@@ -71,8 +85,9 @@ class Following:
         ours: dict[str, int] = {}
         after = 0
         while some := store.search(kind=KIND, after=after, limit=CHUNK):
-            ours |= {one.address: one.id for one in store.listings(some)
-                     if one.options.get("upstream") == self._upstream}  # fmt: skip
+            ours |= {
+                one.address: one.id for one in store.listings(some) if one.options.get("upstream") == self._upstream
+            }
             after = some[-1]
         new = [address for address in sorted(wanted - ours.keys()) if store.find(address) is None]
         if new:

@@ -24,8 +24,9 @@ def judge(claim: Claim, fetched: Fetched, content: Content | None) -> tuple[Answ
     same = claim.fingerprint == fingerprint
     if same and (fetched.etag, fetched.last_modified) == (claim.etag, claim.last_modified):
         return Answer.UNCHANGED, None
-    body = Body(fetched.body, fetched.media_type, fetched.etag, fetched.last_modified, fingerprint, fetched.address,
-                fetched.via)  # fmt: skip
+    body = Body(
+        fetched.body, fetched.media_type, fetched.etag, fetched.last_modified, fingerprint, fetched.address, fetched.via
+    )
     return (Answer.UNCHANGED if same else Answer.CHANGED), body
 
 

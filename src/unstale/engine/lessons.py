@@ -5,26 +5,26 @@ from __future__ import annotations
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.core.learning.fleet import Rhythm
+from unstale.core.learning.columns import SharedTiming
 
 
-def tallied(rhythm: Rhythm) -> Floats:
+def tallied(timing: SharedTiming) -> Floats:
     """The tallies of clock and bursts in one row."""
-    return np.concatenate([rhythm.hours.ravel(), rhythm.silences.ravel(), rhythm.credit])
+    return np.concatenate([timing.hours.ravel(), timing.silences.ravel(), timing.credit])
 
 
-def teach(rhythm: Rhythm, lesson: bytes) -> bool:
+def teach(timing: SharedTiming, lesson: bytes) -> bool:
     """Add what other polls taught to the tallies; False if the bytes are no lesson.
 
     >>> from unstale.core.learning.learner import Learner
     >>> here, there = Learner(1, 60.0), Learner(1, 60.0)
     >>> here.observe([0], [60.0], [True])
-    >>> teach(there.rhythm, tallied(here.rhythm).tobytes())
+    >>> teach(there.timing, tallied(here.timing).tobytes())
     True
-    >>> bool((tallied(there.rhythm) == tallied(here.rhythm)).all())
+    >>> bool((tallied(there.timing) == tallied(here.timing)).all())
     True
     """
-    parts = (rhythm.hours, rhythm.silences, rhythm.credit)
+    parts = (timing.hours, timing.silences, timing.credit)
     more = np.frombuffer(lesson) if len(lesson) % 8 == 0 else np.empty(0)
     if len(more) != sum(part.size for part in parts) or not np.isfinite(more).all():
         return False

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from unstale.engine.judge import changed_when
-from unstale.keeper.fleet import FleetKeeper, Integers
 from unstale.keeper.outcomes import Answer
+from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.ports import Body, Claim, Entry, Fetched
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PollOutcome:
     """How a claimed poll ended, before it is recorded."""
 
     claim: Claim
@@ -27,7 +27,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Tally:
+class Counters:
     """What an engine did since it started."""
 
     polls: int = 0
@@ -41,7 +41,7 @@ class Tally:
     troubles: deque[tuple[float, str, str]] = field(default_factory=lambda: deque(maxlen=20))
 
     def count(
-        self, outcomes: Sequence[Outcome], held: Sequence[bool], tell: Callable[[str, Mapping[str, Any]], None]
+        self, outcomes: Sequence[PollOutcome], held: Sequence[bool], tell: Callable[[str, Mapping[str, Any]], None]
     ) -> int:
         """Count recorded outcomes and tell of them; how many came too late, their claims no longer held."""
         late = 0
@@ -68,24 +68,24 @@ class Tally:
         return late
 
 
-def rows_of(keeper: FleetKeeper, sources: Sequence[int]) -> Integers:
-    """The rows of those of these sources that the keeper knows, rising."""
+def rows_of(scheduler: Scheduler, sources: Sequence[int]) -> Integers:
+    """The rows of those of these sources that the scheduler knows, rising."""
     wanted = np.unique(np.array(sources, dtype=np.int64))
-    at = np.searchsorted(keeper.ids, wanted)
-    inside = at < len(keeper.ids)
+    at = np.searchsorted(scheduler.ids, wanted)
+    inside = at < len(scheduler.ids)
     rows = at[inside]
-    mine: Integers = rows[keeper.ids[rows] == wanted[inside]]
+    mine: Integers = rows[scheduler.ids[rows] == wanted[inside]]
     return mine
 
 
-def entries_of(keeper: FleetKeeper, batch: Sequence[Outcome]) -> tuple[list[Entry], list[Outcome]]:
-    """Teach the keeper what polls found: all that is to be recorded, and of which polls; others' sources are gone."""
-    rows = rows_of(keeper, [outcome.claim.source for outcome in batch])
-    by_source = dict(zip(keeper.ids[rows].tolist(), rows.tolist(), strict=True))
+def entries_of(scheduler: Scheduler, batch: Sequence[PollOutcome]) -> tuple[list[Entry], list[PollOutcome]]:
+    """Teach the scheduler what polls found: entries to record, and of which polls; sources that are gone have none."""
+    rows = rows_of(scheduler, [outcome.claim.source for outcome in batch])
+    by_source = dict(zip(scheduler.ids[rows].tolist(), rows.tolist(), strict=True))
     mine = [outcome for outcome in batch if outcome.claim.source in by_source]
     which = np.array([by_source[outcome.claim.source] for outcome in mine], dtype=np.int64)
     said = [changed_when(o.claim, o.answer, o.fetched) for o in mine]
-    due = keeper.decide(
+    due = scheduler.decide(
         which,
         np.array([o.answer is not Answer.FAILED for o in mine], dtype=np.bool_),
         np.array([o.fetched.polled_at for o in mine]),
@@ -93,10 +93,19 @@ def entries_of(keeper: FleetKeeper, batch: Sequence[Outcome]) -> tuple[list[Entr
         np.array([math.nan if at is None else at for at in said]),
         np.array([max(o.fetched.polled_at + (o.fetched.retry_after or 0.0), o.fetched.not_before) for o in mine]),
     )
-    beliefs = keeper.learner.columns.rows
+    beliefs = scheduler.learner.columns.rows
     entries = [
-        Entry(o.claim, o.answer, o.fetched.polled_at, float(at), beliefs[row].tobytes(), when, o.fetched.received,
-              o.fetched.reason, o.body)
+        Entry(
+            o.claim,
+            o.answer,
+            o.fetched.polled_at,
+            float(at),
+            beliefs[row].tobytes(),
+            when,
+            o.fetched.received,
+            o.fetched.reason,
+            o.body,
+        )
         for o, row, at, when in zip(mine, which.tolist(), due.tolist(), said, strict=True)
-    ]  # fmt: skip
+    ]
     return entries, mine

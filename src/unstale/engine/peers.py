@@ -19,7 +19,7 @@ import numpy as np
 
 from unstale.core.checks import number
 from unstale.engine.budget import Bucket
-from unstale.engine.desk import Desk
+from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError, require
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Claim, Clock, Fetched, Peering
@@ -52,8 +52,13 @@ class PeerTerms:
     def __post_init__(self) -> None:
         number("rate", self.rate, above=0, remedy="give contacts per second")
         number("share", self.share, above=0, remedy="give bytes per second")
-        require(1 <= self.asked <= max(len(self.peers), 1), "ask", self.asked,
-                f"must be from 1 to {len(self.peers)}, the number of peers", "ask fewer")  # fmt: skip
+        require(
+            1 <= self.asked <= max(len(self.peers), 1),
+            "ask",
+            self.asked,
+            f"must be from 1 to {len(self.peers)}, the number of peers",
+            "ask fewer",
+        )
 
 
 @dataclass(slots=True)
@@ -81,14 +86,22 @@ class Peers:
     `accept` takes news into the store and says how many it took; `tell(name, facts)` hears of events.
     """
 
-    def __init__(self, terms: PeerTerms, peering: Peering, desk: Desk, accept: Callable[[News], Awaitable[int]],
-                 clock: Clock, *, rng: np.random.Generator | None = None,
-                 tell: Callable[[str, Mapping[str, Any]], None] = lambda name, facts: None) -> None:  # fmt: skip
-        self.terms, self.peers = terms, {address: Peer(address) for address in terms.peers}
-        self._peering, self._desk, self._accept, self._clock, self._tell = peering, desk, accept, clock, tell
+    def __init__(
+        self,
+        config: PeerTerms,
+        peering: Peering,
+        executor: StoreExecutor,
+        accept: Callable[[News], Awaitable[int]],
+        clock: Clock,
+        *,
+        rng: np.random.Generator | None = None,
+        tell: Callable[[str, Mapping[str, Any]], None] = lambda name, facts: None,
+    ) -> None:
+        self.config, self.peers = config, {address: Peer(address) for address in config.peers}
+        self._peering, self._executor, self._accept, self._clock, self._tell = peering, executor, accept, clock, tell
         self._rng = rng or np.random.default_rng()
         # A body may be larger than a second's share: it is then owed.
-        self._bucket = Bucket(terms.share, 60.0 * terms.share, clock.now())
+        self._bucket = Bucket(config.share, 60.0 * config.share, clock.now())
 
     async def run(self, stop: asyncio.Event) -> None:
         """Contact random peers at random times until `stop` is set."""
@@ -96,7 +109,7 @@ class Peers:
         contacts: set[asyncio.Task[Any]] = set()
         try:
             while not stop.is_set():
-                pause = asyncio.ensure_future(self._clock.sleep(float(self._rng.exponential(1.0 / self.terms.rate))))
+                pause = asyncio.ensure_future(self._clock.sleep(float(self._rng.exponential(1.0 / self.config.rate))))
                 await asyncio.wait({pause, stopping}, return_when=asyncio.FIRST_COMPLETED)
                 pause.cancel()
                 if not stop.is_set() and len(contacts) <= len(self.peers):
@@ -110,12 +123,12 @@ class Peers:
             await asyncio.gather(*contacts, return_exceptions=True)
 
     async def contact(self) -> int:
-        """Ask as many peers as the terms say, none that rests; how much was taken."""
+        """Ask as many peers as the config say, none that rests; how much was taken."""
         now = self._clock.now()
         awake = [peer for peer in self.peers.values() if peer.resting <= now]
         if not awake or self._bucket.level(now) <= 0.0:
             return 0
-        chosen = self._rng.choice(len(awake), min(self.terms.asked, len(awake)), replace=False)
+        chosen = self._rng.choice(len(awake), min(self.config.asked, len(awake)), replace=False)
         return sum(await asyncio.gather(*(self._ask(awake[i]) for i in chosen.tolist())))
 
     def view(self) -> list[dict[str, Any]]:
@@ -159,7 +172,7 @@ class Peers:
         self, peer: Peer, rows: Sequence[tuple[str, float, bytes]]
     ) -> tuple[list[tuple[int, Fetched]], bool]:
         """What the peer has that is newer than ours, and whether that is all of it."""
-        ours = await self._desk.do(lambda store: store.held([address for address, _, _ in rows]))
+        ours = await self._executor.do(lambda store: store.held([address for address, _, _ in rows]))
         found: list[tuple[int, Fetched]] = []
         wanted, doubtful = [], []
         for address, as_of, digest in rows:
@@ -177,7 +190,7 @@ class Peers:
                 wanted.append((source, address, as_of, digest, last))
         if doubtful:
             now = self._clock.now()
-            await self._desk.do(lambda store: store.set_due(doubtful, [now] * len(doubtful)))
+            await self._executor.do(lambda store: store.set_due(doubtful, [now] * len(doubtful)))
         whole = True
         for i in range(0, len(wanted), TOGETHER):
             if self._bucket.level(self._clock.now()) <= 0.0 or peer.resting > self._clock.now():
@@ -219,16 +232,15 @@ class Peers:
             rest = min(BAN * 2.0 ** min(peer.bans, 60), BAN_AT_MOST)
             peer.bans += 1
         peer.resting = max(peer.resting, now + rest)
-        self._tell("peer_dropped" if false else "peer_failed",
-                   {"peer": peer.address, "reason": reason, "for": rest})  # fmt: skip
+        self._tell("peer_dropped" if false else "peer_failed", {"peer": peer.address, "reason": reason, "for": rest})
 
 
-def seize(store: Any, sources: Sequence[int], now: float, *, lease: float, owner: str) -> list[tuple[Claim, float]]:
+def claim_now(store: Any, sources: Sequence[int], now: float, *, lease: float, owner: str) -> list[tuple[Claim, float]]:
     """Claims on just these sources with the times they were due; those that somebody polls already are left out.
 
     In one go on the store's thread: they are made longest overdue, so the next claims are theirs.
     """
-    standing = store.standing(list(sources), 1)
+    standing = store.columns_of(list(sources), 1)
     due = dict(zip(standing.source.tolist(), standing.due.tolist(), strict=True))
     store.set_due(list(due), [0.0] * len(due))
     claims = store.claim(now, len(due), lease=lease, owner=owner)

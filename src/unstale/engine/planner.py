@@ -15,16 +15,16 @@ from dataclasses import replace
 from typing import Any
 
 from unstale.core.learning.state import WIDTH, kept
-from unstale.engine.desk import Desk
-from unstale.engine.fleet import LATEST, Terms, keeper_of, next_look
+from unstale.engine.config import LATEST, EngineConfig, next_look, scheduler_of
+from unstale.engine.host_limits import HostLimits
 from unstale.engine.lessons import teach
 from unstale.engine.loop import AGAIN, PULSE
-from unstale.engine.manners import Manners
-from unstale.engine.watch import sight
+from unstale.engine.store_executor import StoreExecutor
+from unstale.engine.summary import summary
 from unstale.engine.worker import LIFE, PLAN
 from unstale.errors import StoreError
-from unstale.keeper.fleet import FleetKeeper
-from unstale.ports import LEARNER, Clock, Price, Standing
+from unstale.keeper.scheduler import Scheduler
+from unstale.ports import LEARNER, Clock, FleetColumns, Price
 
 #: times as long as a plan took, the next one is not begun
 PART = 5.0
@@ -34,11 +34,21 @@ class Planner:
     """Stands for election, and plans while elected."""
 
     def __init__(
-        self, desk: Desk, terms: Terms, clock: Clock, manners: Manners,
+        self,
+        executor: StoreExecutor,
+        config: EngineConfig,
+        clock: Clock,
+        host_limits: HostLimits,
         tell: Callable[[str, Mapping[str, Any]], None] = lambda name, facts: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.elected, self.plans = False, 0
-        self._desk, self._terms, self._clock, self._manners, self._tell = desk, terms, clock, manners, tell
+        self._executor, self._config, self._clock, self._host_limits, self._tell = (
+            executor,
+            config,
+            clock,
+            host_limits,
+            tell,
+        )
         self._crew: Sequence[Any] = ()
         self._plan_at = self._review_at = -math.inf
         self._edited = -1
@@ -51,10 +61,10 @@ class Planner:
         planning: asyncio.Task[None] | None = None
         while not stop.is_set():
             try:
-                elected = await self._desk.do(lambda store: store.elect())
+                elected = await self._executor.do(lambda store: store.elect())
                 if elected and not self.elected:
                     self._plan_at = self._review_at = -math.inf
-                    self._tell("elected", {"owner": self._terms.owner})
+                    self._tell("elected", {"owner": self._config.owner})
                 self.elected = elected
                 if elected:
                     if planning is not None and planning.done():
@@ -67,7 +77,7 @@ class Planner:
                 self.elected = False
                 self._tell("store_failed", {"reason": str(error)})
                 await asyncio.sleep(AGAIN)
-                await self._desk.reopen()
+                await self._executor.reopen()
             try:
                 await asyncio.wait_for(stop.wait(), LIFE)
             except TimeoutError:
@@ -79,87 +89,108 @@ class Planner:
 
     def close(self) -> None:
         """Give back the store."""
-        self._desk.close()
+        self._executor.close()
 
     async def _divide(self) -> None:
-        rate = self._terms.rate
+        rate = self._config.rate
 
         def divide(store: Any) -> tuple[Sequence[Any], int]:
             return store.divide(rate), store.counters().get("edited", 0)
 
-        self._crew, edited = await self._desk.do(divide)
+        self._crew, edited = await self._executor.do(divide)
         if edited != self._edited:
             self._edited, self._plan_at = edited, -math.inf
 
     async def _plan(self, now: float) -> None:
         """Publish the price at which what falls due until the next look spends the budget."""
-        standing, lessons = await self._desk.do(lambda store: (store.fleet(WIDTH), store.lessons()))
-        self._terms = terms = replace(self._terms.amended(standing.settings), hosts=standing.hosts)
+        standing, lessons = await self._executor.do(lambda store: (store.fleet(WIDTH), store.lessons()))
+        self._config = config = replace(self._config.amended(standing.settings), hosts=standing.hosts)
         if not len(standing.source):
             self._plan_at = now + LIFE
             return
-        keeper, late = await self._desk.aside(keeper_of, standing, terms, now, self._manners)
-        learner, settings, taken_up = keeper.learner, {}, []
-        until = now + max(next_look(keeper, terms.rate), min(PART * self._took, LATEST))
+        scheduler, late = await self._executor.aside(scheduler_of, standing, config, now, self._host_limits)
+        learner, settings, taken_up = scheduler.learner, {}, []
+        until = now + max(next_look(scheduler, config.rate), min(PART * self._took, LATEST))
         if now >= self._review_at or LEARNER not in standing.settings:
             taken_up = [number for number, _ in lessons]
             for _, lesson in lessons:
-                teach(learner.rhythm, lesson)
+                teach(learner.timing, lesson)
             if math.isfinite(self._review_at) or taken_up:
-                await self._desk.aside(learner.review)
+                await self._executor.aside(learner.review)
             settings[LEARNER] = kept(learner)
             self._review_at = now + max(0.5 * learner.scale, until - now)
         spare = sum(member.level - 0.5 * member.burst for member in self._crew)
-        allowed = terms.rate * (until - now) + spare
-        await self._desk.aside(keeper.plan, max(allowed, 0.0), now, until)
-        rows, due = await self._desk.aside(keeper.moves, now, now + 2.0 * (until - now))
-        ids, was = keeper.ids[rows].tolist(), keeper.due[rows].tolist()
-        news = await self._news(standing, keeper, now)
-        settings |= self._told(keeper, news or standing.price, now)
+        allowed = config.rate * (until - now) + spare
+        await self._executor.aside(scheduler.plan, max(allowed, 0.0), now, until)
+        rows, due = await self._executor.aside(scheduler.moves, now, now + 2.0 * (until - now))
+        ids, was = scheduler.ids[rows].tolist(), scheduler.due[rows].tolist()
+        news = await self._news(standing, scheduler, now)
+        settings |= self._told(scheduler, news or standing.price, now)
 
         def publish(store: Any) -> None:
             if not store.elect():
                 raise StoreError("another worker plans now: nothing was published")
             if len(late):
-                store.set_due(keeper.ids[late].tolist(), keeper.due[late].tolist(), was=standing.due[late].tolist())
+                store.set_due(
+                    scheduler.ids[late].tolist(), scheduler.due[late].tolist(), was=standing.due[late].tolist()
+                )
             if ids:
                 store.set_due(ids, due.tolist(), was=was)
             store.publish(settings, news, taken_up)
 
-        await self._desk.do(publish)
+        await self._executor.do(publish)
         self.plans += 1
         # The first time compiles; later ones tell how long it takes.
         self._took = self._clock.now() - now if self.plans > 1 else 0.0
         self._plan_at = until
 
-    async def _news(self, standing: Standing, keeper: FleetKeeper, now: float) -> Price | None:
+    async def _news(self, standing: FleetColumns, scheduler: Scheduler, now: float) -> Price | None:
         """The price with how all stands, to be kept, if it is time; what was done since is read off the counters."""
         known = standing.price
         if known is not None and now - known.at < PULSE:
             return None
-        seen = await self._desk.aside(sight, keeper, now, self._terms.budget)
-        tally = await self._desk.do(lambda store: store.counters())
+        seen = await self._executor.aside(summary, scheduler, now, self._config.budget)
+        tally = await self._executor.do(lambda store: store.counters())
         done = {name: tally.get(name, 0) for name in ("recorded", "changed", "failed")}
         before = self._done or done
         self._done = done
         spent = sum(member.facts.get("spent", 0.0) for member in self._crew)
         before_spent, self._spent = self._spent, spent
         polls, changed, failed = (done[name] - before[name] for name in done)
-        return Price(now, keeper.price, self._terms.budget, seen.fresh, seen.even, polls, changed, failed,
-                     max(spent - before_spent, 0.0))  # fmt: skip
+        return Price(
+            now,
+            scheduler.price,
+            self._config.budget,
+            seen.fresh,
+            seen.even,
+            polls,
+            changed,
+            failed,
+            max(spent - before_spent, 0.0),
+        )
 
-    def _told(self, keeper: FleetKeeper, known: Price | None, now: float) -> dict[str, bytes]:
+    def _told(self, scheduler: Scheduler, known: Price | None, now: float) -> dict[str, bytes]:
         """What workers need to know of the fleet as a whole, and how all of them stand, in plain JSON."""
-        columns = keeper.learner.columns
+        columns = scheduler.learner.columns
         plan = {
-            "at": now, "price": keeper.price, "scale": keeper.learner.scale, "dearest": float(columns.cost.max()),
-        }  # fmt: skip
+            "at": now,
+            "price": scheduler.price,
+            "scale": scheduler.learner.scale,
+            "dearest": float(columns.cost.max()),
+        }
         facts = [member.facts for member in self._crew]
         view = {
-            "at": now, "owner": self._terms.owner, "sources": len(keeper.ids), "budget": self._terms.budget,
-            "price": keeper.price, "workers": len(facts), "fresh": known.fresh if known else 0.0,
+            "at": now,
+            "owner": self._config.owner,
+            "sources": len(scheduler.ids),
+            "budget": self._config.budget,
+            "price": scheduler.price,
+            "workers": len(facts),
+            "fresh": known.fresh if known else 0.0,
             "even": known.even if known else 0.0,
-            **{name: sum(one.get(name, 0) for one in facts)
-               for name in ("polls", "changed", "unchanged", "failed", "spent", "in_flight")},
-        }  # fmt: skip
+            **{
+                name: sum(one.get(name, 0) for one in facts)
+                for name in ("polls", "changed", "unchanged", "failed", "spent", "in_flight")
+            },
+        }
         return {PLAN: json.dumps(plan).encode(), "engine": json.dumps(view).encode()}

@@ -18,19 +18,19 @@ from typing import Any
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.core.learning.fleet import Rhythm
+from unstale.core.learning.columns import SharedTiming
 from unstale.core.learning.mixture import Shared
 from unstale.core.learning.state import WIDTH
-from unstale.engine.desk import Desk
-from unstale.engine.fleet import BURST_SECONDS, Terms, keeper_of
+from unstale.engine.config import BURST_SECONDS, EngineConfig, scheduler_of
 from unstale.engine.judge import Content
 from unstale.engine.lessons import tallied
 from unstale.engine.loop import BATCH, BEAT, Engine
-from unstale.engine.outcomes import Outcome
-from unstale.engine.shared_manners import SharedManners
+from unstale.engine.outcomes import PollOutcome
+from unstale.engine.shared_host_limits import SharedHostLimits
+from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError
-from unstale.keeper.fleet import FleetKeeper
-from unstale.ports import LEARNER, Claim, Clock, Fetched, Standing
+from unstale.keeper.scheduler import Scheduler
+from unstale.ports import LEARNER, Claim, Clock, Fetched, FleetColumns
 
 #: seconds between signs of life, between lessons passed on, and between looks for what is due while nothing is
 LIFE, LESSON, CALM = 1.0, 10.0, 0.1
@@ -42,19 +42,24 @@ class Worker(Engine):
     """Polls what it claims from a store that others claim from too."""
 
     def __init__(
-        self, desk: Desk, terms: Terms, clock: Clock, look: Callable[[Claim], Awaitable[Fetched]], *,
+        self,
+        executor: StoreExecutor,
+        config: EngineConfig,
+        clock: Clock,
+        look: Callable[[Claim], Awaitable[Fetched]],
+        *,
         content: Callable[[Claim], Content | None] = lambda claim: None,
         tell: Callable[[str, Mapping[str, Any]], None] = lambda name, facts: None,
-    ) -> None:  # fmt: skip
-        self._shared = SharedManners()
-        super().__init__(desk, terms, clock, look, content=content, manners=self._shared, tell=tell)
+    ) -> None:
+        self._shared = SharedHostLimits()
+        super().__init__(executor, config, clock, look, content=content, host_limits=self._shared, tell=tell)
         self.bucket.set(0.0, self.bucket.burst)
         self._scale, self._price, self._dearest = math.nan, math.nan, 1.0
         self._beat_at = self._lesson_at = -math.inf
         #: the learner's shared state as it was published, and as it is here; its tallies when last passed on, and what
         #: could not be passed on
         self._state = b""
-        self._learned: tuple[Shared, Rhythm] | None = None
+        self._learned: tuple[Shared, SharedTiming] | None = None
         self._passed_on, self._unsent = np.zeros(1), np.zeros(1)
         self._most, self._calm = BATCH, BEAT
         #: when the polls of claims must have begun, by token, and those that were not
@@ -68,7 +73,7 @@ class Worker(Engine):
         finally:
             try:
                 await self._give_back_late()
-                await self._desk.do(lambda store: store.leave(self.terms.owner))
+                await self._executor.do(lambda store: store.leave(self.config.owner))
             except StoreError as error:
                 self._tell("store_failed", {"reason": str(error)})
 
@@ -78,16 +83,16 @@ class Worker(Engine):
             await self._live(now)
         await self._give_back_late()
         now = self.clock.now()
-        told = self._desk.moved()
+        told = self._executor.moved()
         if told != self._seen:
             self._seen, self._calm = told, BEAT
-        if (shut := self.terms.opens_in(now)) > 0.0:
+        if (shut := self.config.opens_in(now)) > 0.0:
             return min(shut, LIFE)
-        free = self.terms.polls - len(self._polls) - len(self._done)
+        free = self.config.polls - len(self._polls) - len(self._done)
         room = min(self._most, free, int(self.bucket.level(now) / self._dearest + 1e-9))
         if room < 1 or math.isnan(self._scale):
             return min(max(self.bucket.wait(self._dearest, now), BEAT), CALM)
-        claims, begin_by = await self._desk.do(lambda store: _claimed(store, now, room, self.terms))
+        claims, begin_by = await self._executor.do(lambda store: _claimed(store, now, room, self.config))
         self._begin_all(claims, begin_by, now)
         self._calm = BEAT if claims else min(2.0 * self._calm, CALM)
         return 0.0 if len(claims) == self._most else self._calm
@@ -99,18 +104,18 @@ class Worker(Engine):
         if self._learned is not None and now >= self._lesson_at:
             lesson, self._lesson_at = self._taught(), now + LESSON
         held, level = self.bucket.rate, self.bucket.level(now)
-        facts = {name: getattr(self.tally, name) for name in ("polls", "changed", "unchanged", "failed")}
+        facts = {name: getattr(self.counters, name) for name in ("polls", "changed", "unchanged", "failed")}
         facts |= {"spent": self.bucket.spent, "in_flight": self.in_flight}
 
         def live(store: Any) -> tuple[float, bytes | None]:
             if news:
                 store.heard_all(news)
             told = None if lesson is None else lesson.tobytes()
-            share = store.beat(self.terms.owner, held, level, self.bucket.burst, facts, told)
+            share = store.beat(self.config.owner, held, level, self.bucket.burst, facts, told)
             return share, store.setting(PLAN)
 
         try:
-            share, published = await self._desk.do(live)
+            share, published = await self._executor.do(live)
         except StoreError:
             self._shared.keep(news)
             if lesson is not None:
@@ -124,7 +129,7 @@ class Worker(Engine):
 
     def _begin_all(self, claims: Sequence[Claim], begin_by: Mapping[int, float], claimed_at: float) -> None:
         # A poll has to end before its claim does.
-        latest = claimed_at + 0.5 * self.terms.lease
+        latest = claimed_at + 0.5 * self.config.lease
         for claim in claims:
             self._begin_by[claim.token] = min(begin_by.get(claim.token, math.inf), latest)
             # What it costs is known when it is recorded.
@@ -144,42 +149,42 @@ class Worker(Engine):
         late, self._late = self._late, []
         self._most = max(self._most // 2, 1) if late else min(self._most + 1, BATCH)
         if late:
-            owner = self.terms.owner
-            await self._desk.do(lambda store: store.give_back(owner, late))
+            owner = self.config.owner
+            await self._executor.do(lambda store: store.give_back(owner, late))
 
-    async def _record(self, batch: Sequence[Outcome]) -> None:
+    async def _record(self, batch: Sequence[PollOutcome]) -> None:
         sources = [outcome.claim.source for outcome in batch]
-        standing = await self._desk.do(lambda store: store.standing(sources, WIDTH))
-        self.keeper = self._keeper(standing)
+        standing = await self._executor.do(lambda store: store.columns_of(sources, WIDTH))
+        self.scheduler = self._scheduler_of(standing)
         cost = dict(zip(standing.source.tolist(), standing.cost.tolist(), strict=True))
         await super()._record(batch)
         for source in sources:
             self.bucket.spend(cost.get(source, self._dearest) - self._dearest)
 
-    def _keeper(self, standing: Standing) -> FleetKeeper:
-        """The keeper of a few sources that are part of a fleet: its mean interval and what it has learned are given."""
+    def _scheduler_of(self, standing: FleetColumns) -> Scheduler:
+        """The scheduler of a few sources of a fleet, whose mean interval and shared learning are given."""
         state, few = standing.settings.get(LEARNER, b""), float(standing.cost[~standing.paused].sum())
-        terms = replace(self.terms, budget=few / self._scale if few > 0.0 else 1.0)
+        config = replace(self.config, budget=few / self._scale if few > 0.0 else 1.0)
         known = self._learned is not None and state == self._state
         if known:
             standing = replace(standing, settings={})
-        keeper, _ = keeper_of(standing, terms, self.clock.now(), self.manners)
-        keeper.price = self._price
+        scheduler, _ = scheduler_of(standing, config, self.clock.now(), self.host_limits)
+        scheduler.price = self._price
         if known and self._learned is not None:
-            keeper.learner.shared, keeper.learner.rhythm = self._learned
+            scheduler.learner.shared, scheduler.learner.timing = self._learned
         else:
             if self._learned is not None:
                 self._unsent = self._taught()
-            self._state, self._learned = state, (keeper.learner.shared, keeper.learner.rhythm)
-            self._passed_on = tallied(keeper.learner.rhythm)
-        return keeper
+            self._state, self._learned = state, (scheduler.learner.shared, scheduler.learner.timing)
+            self._passed_on = tallied(scheduler.learner.timing)
+        return scheduler
 
     def _taught(self) -> Floats:
         """What polls have taught of the fleet as a whole since this was asked last."""
         assert self._learned is not None
-        tally = tallied(self._learned[1])
-        lesson: Floats = tally - self._passed_on + self._unsent
-        self._passed_on, self._unsent = tally, np.zeros(1)
+        counters = tallied(self._learned[1])
+        lesson: Floats = counters - self._passed_on + self._unsent
+        self._passed_on, self._unsent = counters, np.zeros(1)
         return lesson
 
     async def _load(self) -> None:
@@ -190,5 +195,5 @@ class Worker(Engine):
         """Publishing is the planner's."""
 
 
-def _claimed(store: Any, now: float, room: int, terms: Terms) -> tuple[list[Claim], dict[int, float]]:
-    return store.claim(now, room, lease=terms.lease, owner=terms.owner), store.begin_by
+def _claimed(store: Any, now: float, room: int, config: EngineConfig) -> tuple[list[Claim], dict[int, float]]:
+    return store.claim(now, room, lease=config.lease, owner=config.owner), store.begin_by

@@ -32,7 +32,7 @@ def decide(
     """The record after a poll: due again one jittered interval after the look, at today's price.
 
     due = polled_at + interval·(1 + 0.05·u), u uniform on [−1, 1], so that polls cannot lock into a source's
-    rhythm. A failed poll takes the same road with a longer interval: doubled for each failure in a row,
+    timing. A failed poll takes the same road with a longer interval: doubled for each failure in a row,
     64-fold at most, and spread by half of itself. Never before `now`.
 
     >>> from unstale.keeper import Source

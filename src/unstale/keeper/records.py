@@ -74,6 +74,12 @@ class Record:
         if interval < source.shortest:
             return source.shortest
         if interval <= 0.0:
-            raise InputError(sentence("price", price, f"makes source {source.id} due all the time",
-                                      "give a price above 0, or the source a shortest interval"))  # fmt: skip
+            raise InputError(
+                sentence(
+                    "price",
+                    price,
+                    f"makes source {source.id} due all the time",
+                    "give a price above 0, or the source a shortest interval",
+                )
+            )
         return interval

@@ -3,7 +3,7 @@
 Only observations are truth; a belief is a cache of what they say, and this rebuilds it.
 
 Rules of this file:
-1. It mirrors `FleetKeeper.decide`: a first answer teaches nothing but when it was, a failure teaches nothing at all.
+1. It mirrors `Scheduler.decide`: a first answer teaches nothing but when it was, a failure teaches nothing at all.
 2. Numbers are those of the live learner bit for bit, as long as each poll names the shared state it was learned under
    and the clock did not jump: after a jump the engine goes on from its own reading of the time.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from unstale.core.checks import Floats
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.state import unpacked
-from unstale.keeper.fleet import Bits, Integers
+from unstale.keeper.scheduler import Bits, Integers
 
 
 class Polls(NamedTuple):
@@ -36,8 +36,14 @@ class Polls(NamedTuple):
 
     def only(self, which: Bits) -> Polls:
         """Some of them, in the same order."""
-        return Polls(self.source[which], self.polled_at[which], self.answered[which], self.changed[which],
-                     self.modified[which], self.epoch[which])  # fmt: skip
+        return Polls(
+            self.source[which],
+            self.polled_at[which],
+            self.answered[which],
+            self.changed[which],
+            self.modified[which],
+            self.epoch[which],
+        )
 
 
 class Taught(NamedTuple):
@@ -86,7 +92,7 @@ def replay(polls: Polls, start: Taught, epochs: Mapping[int, bytes]) -> Taught:
         if state is None:
             known[under.source] = False
             continue
-        learner.shared, learner.rhythm = state
+        learner.shared, learner.timing = state
         learner.observe(under.source, under.polled_at, under.changed, under.modified)
     never = np.isinf(last)
     return Taught(rows, np.where(never, -np.inf, last), np.where(never, -np.inf, found), known)

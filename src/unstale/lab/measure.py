@@ -47,8 +47,9 @@ class Estimate:
         return 0.0 if self.value == model else float(np.inf)
 
 
-def fresh_time(changes: Sequence[Floats], served: Sequence[Sequence[Served]], start: float, end: float,
-               asked: int = 1) -> Floats:  # fmt: skip
+def fresh_time(
+    changes: Sequence[Floats], served: Sequence[Sequence[Served]], start: float, end: float, asked: int = 1
+) -> Floats:
     """Share of time that copies were fresh: one row for each replica, then a last one for readers; source, batch.
 
     `served[r][s]` is what replica r served of source s, `changes[s]` when that changed. A copy is fresh while its

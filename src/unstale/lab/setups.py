@@ -37,15 +37,31 @@ class Setup:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        require(self.topology in TOPOLOGIES, "topology", repr(self.topology), "is unknown",
-                f"use {', '.join(TOPOLOGIES)}")  # fmt: skip
-        require(whole("replicas", self.replicas) <= MOST, "replicas", self.replicas, f"must be at most {MOST}",
-                "one machine cannot run more beside each other")  # fmt: skip
+        require(
+            self.topology in TOPOLOGIES, "topology", repr(self.topology), "is unknown", f"use {', '.join(TOPOLOGIES)}"
+        )
+        require(
+            whole("replicas", self.replicas) <= MOST,
+            "replicas",
+            self.replicas,
+            f"must be at most {MOST}",
+            "one machine cannot run more beside each other",
+        )
         others = self.replicas - (self.topology == "peers")
-        require(whole("asked", self.asked) <= max(others, 1), "k", self.asked, f"must be at most {others}",
-                "there are no more to ask")  # fmt: skip
-        require(self.topology != "peers" or self.replicas > 1, "peers", self.replicas, "must be 2 or more",
-                "nobody has himself as a peer")  # fmt: skip
+        require(
+            whole("asked", self.asked) <= max(others, 1),
+            "k",
+            self.asked,
+            f"must be at most {others}",
+            "there are no more to ask",
+        )
+        require(
+            self.topology != "peers" or self.replicas > 1,
+            "peers",
+            self.replicas,
+            "must be 2 or more",
+            "nobody has himself as a peer",
+        )
         number("sources", self.sources, least=2, most=10_000, remedy="give a number such as 60")
         number("changes", self.changes, least=20, most=1e7, remedy="give a number such as 1200")
         for name in ("change_rate", "sync_rate", "peer_rate"):
@@ -87,5 +103,7 @@ def predicted(setup: Setup) -> dict[str, float]:
     if setup.topology == "peers":
         fresh = cooperative_freshness(setup.change_rate, setup.sync_rate, setup.peer_rate, setup.replicas, setup.asked)
         return {f"{setup.replicas} peers": fresh}
-    return {"one replica": freshest_freshness(changes, polls, 1),
-            f"freshest of {setup.asked}": freshest_freshness(changes, polls, setup.asked)}  # fmt: skip
+    return {
+        "one replica": freshest_freshness(changes, polls, 1),
+        f"freshest of {setup.asked}": freshest_freshness(changes, polls, setup.asked),
+    }

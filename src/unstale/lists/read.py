@@ -22,8 +22,16 @@ LIMIT, MOST_SITEMAPS = 2**30, 1000
 #: what a packed list may unpack to
 UNPACKED = 2**28
 FORMATS = ("csv", "jsonl", "parquet", "opml", "sitemap", "text")
-_ENDINGS = {".csv": "csv", ".tsv": "csv", ".tab": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "text",
-            ".text": "text", ".list": "text"}  # fmt: skip
+_ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".txt": "text",
+    ".text": "text",
+    ".list": "text",
+}
 _ROOTS = {"opml": "opml", "urlset": "sitemap", "sitemapindex": "sitemap"}
 _COMMENT = re.compile(r"<!--.*?(-->|$)", re.DOTALL)
 _ROOT = re.compile(r"<(?:[A-Za-z][\w.-]*:)?([A-Za-z][\w.-]*)")
@@ -36,9 +44,14 @@ def as_it_is(address: str, kind: str, options: Mapping[str, Any]) -> str:
 
 
 def read_list(
-    place: str | bytes, *, format: str | None = None, base: Listing | None = None, check: Check = as_it_is,
-    load: Callable[[str], bytes] | None = None, weigh: bool = False,
-) -> Parsed:  # fmt: skip
+    place: str | bytes,
+    *,
+    format: str | None = None,
+    base: Listing | None = None,
+    check: Check = as_it_is,
+    load: Callable[[str], bytes] | None = None,
+    weigh: bool = False,
+) -> Parsed:
     """The sources in a file, at a web address, in standard input (`-`), or in the bytes themselves.
 
     Every line that breaks a rule is a problem, addresses that come twice too; nothing is raised for it. `base` has what
@@ -151,8 +164,13 @@ def _limited(file: BinaryIO, name: str) -> bytes:
 def _follow(inner: list[tuple[int, str]], rows: Rows, load: Callable[[str], bytes] | None, weigh: bool) -> None:
     """The sitemaps of an index, one level deep."""
     require(not inner or load, "list", f"of {len(inner):,} sitemaps", "is an index", "give these sitemaps one by one")
-    require(len(inner) <= MOST_SITEMAPS, "list", f"of {len(inner):,} sitemaps", f"is longer than {MOST_SITEMAPS:,}",
-            "give them one by one")  # fmt: skip
+    require(
+        len(inner) <= MOST_SITEMAPS,
+        "list",
+        f"of {len(inner):,} sitemaps",
+        f"is longer than {MOST_SITEMAPS:,}",
+        "give them one by one",
+    )
     for line, address in inner:
         rows.place = ""
         try:

@@ -24,11 +24,22 @@ from unstale.units import DAY, parse_duration
 KINDS = ("http", "feed", "file", "sql", "replica", "memory")
 #: every spelling of a column, and the one we use
 COLUMNS = {
-    "address": "address", "url": "address", "kind": "kind", "weight": "weight", "cost": "cost", "host": "host",
-    "min_interval": "min_interval", "min": "min_interval", "shortest": "min_interval",
-    "max_interval": "max_interval", "max": "max_interval", "longest": "max_interval",
-    "paused": "paused", "headers": "headers", "options": "options",
-}  # fmt: skip
+    "address": "address",
+    "url": "address",
+    "kind": "kind",
+    "weight": "weight",
+    "cost": "cost",
+    "host": "host",
+    "min_interval": "min_interval",
+    "min": "min_interval",
+    "shortest": "min_interval",
+    "max_interval": "max_interval",
+    "max": "max_interval",
+    "longest": "max_interval",
+    "paused": "paused",
+    "headers": "headers",
+    "options": "options",
+}
 #: options that are tables themselves: what a row says is added to what `base` says
 TABLES = ("headers", "normalise")
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -146,8 +157,17 @@ def placed(at: Any, own: Listing, check: Check) -> Listing:
         raise InputError(sentence("address", repr(address), "is empty", "say where the source is"))
     kind = own.kind or kind_of(address)
     address = check(address, kind, own.options)
-    return Listing(address, kind, own.weight, own.cost, own.host or host_of(address), own.shortest, own.longest,
-                   own.options, own.paused)  # fmt: skip
+    return Listing(
+        address,
+        kind,
+        own.weight,
+        own.cost,
+        own.host or host_of(address),
+        own.shortest,
+        own.longest,
+        own.options,
+        own.paused,
+    )
 
 
 def template(fields: Mapping[str, Any], base: Listing) -> Listing:
@@ -164,13 +184,24 @@ def template(fields: Mapping[str, Any], base: Listing) -> Listing:
     shortest = seconds("min_interval", given["min_interval"]) if "min_interval" in given else base.shortest
     longest = seconds("max_interval", given["max_interval"]) if "max_interval" in given else base.longest
     require(longest > 0, "max_interval", given.get("max_interval"), "must be above 0", "leave it out for no limit")
-    require(shortest <= longest, "min_interval", f"{shortest:g} s", f"must not exceed max_interval {longest:g} s",
-            "swap them")  # fmt: skip
+    require(
+        shortest <= longest,
+        "min_interval",
+        f"{shortest:g} s",
+        f"must not exceed max_interval {longest:g} s",
+        "swap them",
+    )
     return Listing(
-        base.address, kind, _number("weight", given, base.weight, least=0.0),
-        _number("cost", given, base.cost, above=0.0), host, shortest, longest, _options(given, base.options),
+        base.address,
+        kind,
+        _number("weight", given, base.weight, least=0.0),
+        _number("cost", given, base.cost, above=0.0),
+        host,
+        shortest,
+        longest,
+        _options(given, base.options),
         _flag(given["paused"]) if "paused" in given else base.paused,
-    )  # fmt: skip
+    )
 
 
 def merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,8 +224,13 @@ def seconds(name: str, value: Any) -> float:
     >>> seconds("min_interval", "15m"), seconds("min_interval", "0.1s")
     (900.0, 0.1)
     """
-    require(isinstance(value, str | int | float) and not isinstance(value, bool), name, repr(value)[:40],
-            "is not a length of time", "write it like 15m or 2h")  # fmt: skip
+    require(
+        isinstance(value, str | int | float) and not isinstance(value, bool),
+        name,
+        repr(value)[:40],
+        "is not a length of time",
+        "write it like 15m or 2h",
+    )
     return round(parse_duration(value, name) * DAY, 6)
 
 
@@ -247,8 +283,9 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
-def _number(name: str, given: Mapping[str, Any], default: float, *, least: float | None = None,
-            above: float | None = None) -> float:  # fmt: skip
+def _number(
+    name: str, given: Mapping[str, Any], default: float, *, least: float | None = None, above: float | None = None
+) -> float:
     if name not in given:
         return default
     value = given[name]

@@ -94,10 +94,19 @@ def _columns(header: Iterable[str]) -> list[str | None]:
     names = [column(name) for name in shown]
     if "address" not in names:
         told = "".join(c if c.isprintable() else "?" for c in ", ".join(shown)[:100])
-        raise InputError(sentence("list", f"with columns {told}", "has no column 'address'",
-                                  "name the columns in the first line, or leave them out in a .txt file"))  # fmt: skip
+        raise InputError(
+            sentence(
+                "list",
+                f"with columns {told}",
+                "has no column 'address'",
+                "name the columns in the first line, or leave them out in a .txt file",
+            )
+        )
     for i, name in enumerate(names):
         if name and name in names[:i]:
-            raise InputError(sentence("column", repr(shown[i]), f"means the same as {shown[names.index(name)]!r}",
-                                      "keep one of them"))  # fmt: skip
+            raise InputError(
+                sentence(
+                    "column", repr(shown[i]), f"means the same as {shown[names.index(name)]!r}", "keep one of them"
+                )
+            )
     return names

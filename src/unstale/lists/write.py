@@ -27,13 +27,15 @@ def write_list(listings: Iterable[Listing], path: str) -> int:
     try:
         put = _WRITERS[file.suffix.lower()]
     except KeyError:
-        raise InputError(sentence("output", repr(path), "has an unknown ending", "use .csv, .jsonl, .opml or .txt")) \
-            from None  # fmt: skip
+        raise InputError(
+            sentence("output", repr(path), "has an unknown ending", "use .csv, .jsonl, .opml or .txt")
+        ) from None
     try:
         handle, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     except OSError as error:
-        raise InputError(sentence("output", repr(path), f"cannot be written ({error.strerror})", "choose another")) \
-            from None  # fmt: skip
+        raise InputError(
+            sentence("output", repr(path), f"cannot be written ({error.strerror})", "choose another")
+        ) from None
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as out:
             count = put(listings, out)
@@ -119,8 +121,12 @@ def _opml(listings: Iterable[Listing], out: TextIO) -> int:
 
 
 _WRITERS: dict[str, Callable[[Iterable[Listing], TextIO], int]] = {
-    ".csv": _csv, ".jsonl": _jsonl, ".ndjson": _jsonl, ".opml": _opml, ".txt": _text,
-}  # fmt: skip
+    ".csv": _csv,
+    ".jsonl": _jsonl,
+    ".ndjson": _jsonl,
+    ".opml": _opml,
+    ".txt": _text,
+}
 
 
 def _texts(listing: Listing) -> dict[str, str]:

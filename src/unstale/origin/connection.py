@@ -90,14 +90,17 @@ class Connection(asyncio.Protocol):
         lines += b"Content-Type: %b\r\n" % document.media_type
         return self._say(method, path, t, document.version, 200, b"OK", lines, document.body())
 
-    def _say(self, method: bytes, path: bytes, t: float, version: int, status: int, reason: bytes, lines: bytes,
-             body: bytes) -> None:  # fmt: skip
+    def _say(
+        self, method: bytes, path: bytes, t: float, version: int, status: int, reason: bytes, lines: bytes, body: bytes
+    ) -> None:
         origin = self._origin
         number = origin.log.note(t, method, path, version, status)
         if status != 304:
             lines = b"%bContent-Length: %d\r\n" % (lines, len(body))
-        self.transport.write(b"HTTP/1.1 %d %b\r\n%b%bX-Origin-Request: %d\r\n\r\n%b" % (
-            status, reason, origin.date(t), lines, number, b"" if method == b"HEAD" else body))  # fmt: skip
+        self.transport.write(
+            b"HTTP/1.1 %d %b\r\n%b%bX-Origin-Request: %d\r\n\r\n%b"
+            % (status, reason, origin.date(t), lines, number, b"" if method == b"HEAD" else body)
+        )
 
     def _refuse(self, method: bytes, path: bytes, status: int, reason: bytes) -> None:
         lines = b"Allow: GET, HEAD\r\nConnection: close\r\n"

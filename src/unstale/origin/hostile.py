@@ -87,7 +87,7 @@ SAID: dict[str, Callable[[], bytes]] = {
     "unasked-304": lambda: b"HTTP/1.1 304 Not Modified\r\n\r\n",
     "same-etag": _same_etag,
     "noise": _noise,
-}  # fmt: skip
+}
 #: after these the connection is closed, for nothing whole could follow
 BROKEN = frozenset({"truncated", "wrong-length", "garbage"})
 #: what is done with the connection
@@ -96,4 +96,4 @@ DONE: dict[str, Callable[[asyncio.Transport], Awaitable[None]]] = {
     "drip": _drip,
     "endless": _endless,
     "reset": _reset,
-}  # fmt: skip
+}

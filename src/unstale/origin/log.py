@@ -69,8 +69,13 @@ class RequestLog:
         """When the paths in `names` were asked for and answered, named by its values."""
         asked = list(self.asked)
         forgotten = asked[0].number - 1 if asked else 0
-        require(not forgotten, "log", f"without its first {forgotten:,} requests", "must be whole to tell all polls",
-                "keep more of them in memory, or read the file of the log")  # fmt: skip
+        require(
+            not forgotten,
+            "log",
+            f"without its first {forgotten:,} requests",
+            "must be whole to tell all polls",
+            "keep more of them in memory, or read the file of the log",
+        )
         return polls(asked, names)
 
     def flush(self) -> None:
@@ -121,6 +126,12 @@ def read(path: str) -> list[Asked]:
 
 
 def _line(asked: Asked) -> str:
-    row = {"n": asked.number, "t": asked.t, "method": asked.method.decode("latin-1"),
-           "path": asked.path.decode("latin-1"), "version": asked.version, "status": asked.status}  # fmt: skip
+    row = {
+        "n": asked.number,
+        "t": asked.t,
+        "method": asked.method.decode("latin-1"),
+        "path": asked.path.decode("latin-1"),
+        "version": asked.version,
+        "status": asked.status,
+    }
     return json.dumps(row) + "\n"

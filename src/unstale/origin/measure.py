@@ -51,8 +51,13 @@ def measured_freshness(
     require(start < end, "start", start, f"must be before the end, {end}", "swap the two")
     n = len(changes)
     weight = np.ones(n) if weight is None else numbers("weight", weight, least=0)
-    require(weight.shape == (n,) and weight.sum() > 0, "weight", f"of shape {weight.shape}",
-            f"must have one number for each of {n} sources, one above 0", "leave it out for equal ones")  # fmt: skip
+    require(
+        weight.shape == (n,) and weight.sum() > 0,
+        "weight",
+        f"of shape {weight.shape}",
+        f"must have one number for each of {n} sources, one above 0",
+        "leave it out for equal ones",
+    )
     source, polled = _rows(changes, polls)
     used = polled < end
     source, polled = source[used], polled[used]

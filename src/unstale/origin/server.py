@@ -33,8 +33,15 @@ class Origin:
     seconds as HTTP does, beside their ETag.
     """
 
-    def __init__(self, site: Site, *, host: str = "127.0.0.1", port: int = 0, log: RequestLog | None = None,
-                 last_modified: bool = False) -> None:  # fmt: skip
+    def __init__(
+        self,
+        site: Site,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        log: RequestLog | None = None,
+        last_modified: bool = False,
+    ) -> None:
         self.site, self.log, self.last_modified = site, log or RequestLog(), last_modified
         self.connections: set[Connection] = set()
         self.tasks: set[asyncio.Future[None]] = set()

@@ -66,8 +66,17 @@ class Site:
         self._held: dict[bytes, Document] = {}
 
     @classmethod
-    def of(cls, sources: int, change_rate: float, process: str | Sequence[str] = "poisson", *, spread: float = 0.0,
-           seed: int = 1, start: float | None = None, size: int = 2000) -> Site:  # fmt: skip
+    def of(
+        cls,
+        sources: int,
+        change_rate: float,
+        process: str | Sequence[str] = "poisson",
+        *,
+        spread: float = 0.0,
+        seed: int = 1,
+        start: float | None = None,
+        size: int = 2000,
+    ) -> Site:
         """Sources with processes as people write them, in turn; `change_rate` per second is the mean of theirs."""
         shapes = [named(text, 1.0) for text in ([process] if isinstance(process, str) else process)]
         rates = spread_rates(sources, change_rate, spread, seed)
@@ -148,8 +157,10 @@ class Site:
         ).encode()
 
     def _index(self, base: str) -> str:
-        lists = "".join(f'<li><a href="{p}">{p}</a></li>' for p in ("/list.csv", "/list.txt", "/sitemap.xml",
-                                                                    "/truth.csv", "/feed/0"))  # fmt: skip
+        lists = "".join(
+            f'<li><a href="{p}">{p}</a></li>'
+            for p in ("/list.csv", "/list.txt", "/sitemap.xml", "/truth.csv", "/feed/0")
+        )
         links = " ".join(f'<a href="{path}">{path}</a>' for path in self.paths[:100])
         return (
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Origin</title></head><body>\n'

@@ -54,8 +54,9 @@ def cooperation(question: Question) -> Design:
     return out_of_reach(question, "cooperation", reached, words)
 
 
-def _cooperating(question: Question, machines: int, enough: float,
-                 fresh: Callable[[float, float, int], float]) -> Design | None:  # fmt: skip
+def _cooperating(
+    question: Question, machines: int, enough: float, fresh: Callable[[float, float, int], float]
+) -> Design | None:
     """So many machines, with a share of the source each, and no more questions than the target needs.
 
     A poll of the source is always fresh and charged once, a question is neither: so first come polls, `enough` at
@@ -74,8 +75,15 @@ def _cooperating(question: Question, machines: int, enough: float,
     asks = 0.0
     if source < enough and missing(0.0) > 0:
         asks = float(brentq(missing, 0.0, most, xtol=1e-300, rtol=1e-10))
-    return Design("cooperation", question.target, machines * (question.limit - source - 2.0 * asks), machines,
-                  sync_rate=source, peer_rate=asks, source_polls=machines * source)  # fmt: skip
+    return Design(
+        "cooperation",
+        question.target,
+        machines * (question.limit - source - 2.0 * asks),
+        machines,
+        sync_rate=source,
+        peer_rate=asks,
+        source_polls=machines * source,
+    )
 
 
 def blend(changes: Process) -> tuple[Floats, Floats] | None:

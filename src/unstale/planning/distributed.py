@@ -22,22 +22,22 @@ from unstale.core.checks import Floats, number
 from unstale.core.roots import HUGE, meet
 from unstale.core.sketch import Sketch
 from unstale.errors import InfeasibleError, InputError, require, sentence
-from unstale.planning.engines import Engine
+from unstale.planning.engines import PartsRunner
 from unstale.planning.parts import files_of, parts_of, prepare, tidy
 from unstale.planning.planner import plan as plan_table
 from unstale.planning.tasks import (
     Decision,
     Inventory,
     Measured,
+    PartTerms,
     Rivals,
     Sums,
-    Terms,
     shutting_price,
     take_inventory,
     tally,
     together,
     write_plan,
-)  # fmt: skip
+)
 from unstale.units import parse_rate
 
 #: how exactly spending meets the budget; the price is as exact, to a factor of two
@@ -73,8 +73,10 @@ class PartsPlan:
     def summary(self) -> dict[str, Any]:
         """The plan in numbers, as that of one table has them."""
         slack = abs(self.spent - self.budget) if self.price > 0 else max(self.spent - self.budget, 0.0)
-        fresh = {k: getattr(self.measured, k) / self.weight if self.weight else 1.0
-                 for k in ("freshness", "uniform", "proportional")}  # fmt: skip
+        fresh = {
+            k: getattr(self.measured, k) / self.weight if self.weight else 1.0
+            for k in ("freshness", "uniform", "proportional")
+        }
         return {
             "objective": self.objective,
             "sources": self.sources,
@@ -96,7 +98,7 @@ class PartsPlan:
 
 def plan_parts(
     pattern: str,
-    engine: Engine,
+    engine: PartsRunner,
     *,
     budget: float | str | None = None,
     target: float | None = None,
@@ -111,9 +113,14 @@ def plan_parts(
     name, with the columns that a plan adds. Price and rates are those of one machine to about 1e-10. Two limits:
     caps of hosts are not known here, and that an id stands twice is not noticed.
     """
-    require((budget is None) != (target is None), "budget", budget, "or target must be given, and not both",
-            "give budget='1000/day', or target=0.9")  # fmt: skip
-    terms, by_staleness = Terms(objective, order), target is not None
+    require(
+        (budget is None) != (target is None),
+        "budget",
+        budget,
+        "or target must be given, and not both",
+        "give budget='1000/day', or target=0.9",
+    )
+    terms, by_staleness = PartTerms(objective, order), target is not None
     goal = _goal(budget, target, objective)
     stage("looking")
     files = files_of(pattern)
@@ -147,10 +154,11 @@ def plan_parts(
 class _Fleet:
     """All parts together: what decides the price is asked of the workers, what begins the search stands here."""
 
-    def __init__(self, inventory: Sequence[Inventory], terms: Terms, sources: int, by_staleness: bool) -> None:
+    def __init__(self, inventory: Sequence[Inventory], terms: PartTerms, sources: int, by_staleness: bool) -> None:
         self.terms, self.sources, self.by_staleness = terms, sources, by_staleness
-        self.weight, self.cost, self.mass = (math.fsum(getattr(i, k) for i in inventory) for k in
-                                             ("weight", "cost", "mass"))  # fmt: skip
+        self.weight, self.cost, self.mass = (
+            math.fsum(getattr(i, k) for i in inventory) for k in ("weight", "cost", "mass")
+        )
         self.floors = sum(i.floors for i in inventory)
         self.bounded = any(i.bounded for i in inventory)
         sketches = [i.sketch for i in inventory if i.sketch is not None]
@@ -185,8 +193,9 @@ class _Fleet:
             target = 1.0 - target
         try:
             named = self.sample.append_column("id", [np.arange(self.sample.num_rows)])
-            made = plan_table(named, budget=budget, target=target, objective=self.terms.objective,
-                              order=self.terms.order)  # fmt: skip
+            made = plan_table(
+                named, budget=budget, target=target, objective=self.terms.objective, order=self.terms.order
+            )
         except InfeasibleError:
             return 1.0  # its longest intervals take more than its share
         return made.price or 1.0
@@ -209,8 +218,13 @@ class _Fleet:
         if not root.jump[0]:
             at, sums = next(side for side in sides.values() if side[0] == root.at[0])
             return Decision(at, sums.spent)
-        require(1e-300 <= root.low[0] < HUGE, "target" if self.by_staleness else "budget", f"{goal:g}",
-                "gives a poll a price that no number can hold", "count in another unit of time")  # fmt: skip
+        require(
+            1e-300 <= root.low[0] < HUGE,
+            "target" if self.by_staleness else "budget",
+            f"{goal:g}",
+            "gives a poll a price that no number can hold",
+            "count in another unit of time",
+        )
         (dear, less), (cheap, more) = sides[False], sides[True]
         missing, jump = goal - less.spent, more.spent - less.spent
         if self.by_staleness:
@@ -230,25 +244,35 @@ class _Fleet:
     def _feasible(self, goal: float, need: float) -> None:
         if not self.by_staleness and need > goal * (1 + 1e-12):
             raise InfeasibleError(
-                sentence("budget", f"{goal:g}", f"cannot meet the longest intervals, which need {need:g}",
-                         f"raise it to {need:g} or lengthen max_interval on {self.floors} sources"),
+                sentence(
+                    "budget",
+                    f"{goal:g}",
+                    f"cannot meet the longest intervals, which need {need:g}",
+                    f"raise it to {need:g} or lengthen max_interval on {self.floors} sources",
+                ),
                 least_budget=need,
-            )  # fmt: skip
+            )
 
     def _reachable(self, goal: float, most: Sums) -> None:
         if self.by_staleness and most.stale > goal * self.weight:
             least = most.stale / self.weight
             raise InputError(
-                sentence("target staleness", f"{goal:g}", f"cannot be reached, the bounds leave {least:g}",
-                         "raise the target or shorten min_interval"))  # fmt: skip
+                sentence(
+                    "target staleness",
+                    f"{goal:g}",
+                    f"cannot be reached, the bounds leave {least:g}",
+                    "raise the target or shorten min_interval",
+                )
+            )
 
 
 def _goal(budget: float | str | None, target: float | None, objective: str) -> float:
     """The budget per day, or the staleness that a target means."""
     if target is None:
         assert budget is not None
-        return number("budget", parse_rate(budget, "budget"), least=0,
-                      remedy="give the cost all polls together may have")  # fmt: skip
+        return number(
+            "budget", parse_rate(budget, "budget"), least=0, remedy="give the cost all polls together may have"
+        )
     if objective != "freshness":
         return number("target staleness", target, above=0, remedy="give the largest mean penalty you accept")
     require(0 < target < 1, "target freshness", target, "must be between 0 and 1", "try 0.9")

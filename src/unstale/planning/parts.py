@@ -29,7 +29,7 @@ PART = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FleetPart:
     """Some row groups of a file, from `first` until before `last`; they hold `rows` rows, after the first `row`."""
 
     file: str
@@ -53,7 +53,7 @@ def files_of(pattern: str) -> list[str]:
     return sorted(found)
 
 
-def parts_of(file: str) -> list[Part]:
+def parts_of(file: str) -> list[FleetPart]:
     """The parts of a file, of about PART rows each; none if it has no rows."""
     with _opened(file) as opened:
         sizes = [opened.metadata.row_group(i).num_rows for i in range(opened.metadata.num_row_groups)]
@@ -61,12 +61,12 @@ def parts_of(file: str) -> list[Part]:
     for i, size in enumerate(sizes):
         held += size
         if held >= PART or (held and i + 1 == len(sizes)):
-            parts.append(Part(file, first, i + 1, row, held))
+            parts.append(FleetPart(file, first, i + 1, row, held))
             first, row, held = i + 1, row + held, 0
     return parts
 
 
-def batches(part: Part, columns: Sequence[str] | None = None) -> Iterator[tuple[int, pa.Table]]:
+def batches(part: FleetPart, columns: Sequence[str] | None = None) -> Iterator[tuple[int, pa.Table]]:
     """The tables of a part, one after another, each with the row of the file it begins after."""
     row = part.row
     with _opened(part.file) as opened:
@@ -162,8 +162,9 @@ def _place(file: str) -> tuple[pyarrow.fs.FileSystem, str]:
     try:
         system, path = pyarrow.fs.FileSystem.from_uri(file)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        raise InputError(sentence("file", repr(file), f"cannot be opened ({_reason(error)})", "check the address")) \
-            from None  # fmt: skip
+        raise InputError(
+            sentence("file", repr(file), f"cannot be opened ({_reason(error)})", "check the address")
+        ) from None
     return system, str(path)
 
 
@@ -172,8 +173,9 @@ def _opened(file: str) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(path, filesystem=system, buffer_size=1 << 20, pre_buffer=False)
     except FileNotFoundError:
-        raise InputError(sentence("file", repr(file), "does not exist", "check the path; every worker must see it")) \
-            from None  # fmt: skip
+        raise InputError(
+            sentence("file", repr(file), "does not exist", "check the path; every worker must see it")
+        ) from None
     except (pa.ArrowInvalid, OSError) as error:
         raise _unreadable(file, error) from None
 

@@ -18,7 +18,7 @@ from unstale.core.plan import Certificate, Plan
 from unstale.core.processes.named import named
 from unstale.core.values import Mixed, Value, value_of
 from unstale.errors import InputError, require, sentence
-from unstale.planning.table import Columns, columns
+from unstale.planning.table import TableColumns, columns
 from unstale.units import format_duration, parse_duration, parse_rate
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ OBJECTIVES = "freshness, age, missed, lag, deadline:TIME, saturating:TIME or pow
 class FleetPlan:
     """The plan of a table: one row per source, in the table's order, with everything in days."""
 
-    def __init__(self, sources: Columns, plan: Plan, objective: str, order: str) -> None:
+    def __init__(self, sources: TableColumns, plan: Plan, objective: str, order: str) -> None:
         self.sources, self.plan, self.objective, self.order = sources, plan, objective, order
 
     @property
@@ -125,8 +125,10 @@ class FleetPlan:
             if rate == 0 or weight == 0:
                 return f"{id_} is not polled: {facts}."
             worth = weight * float(self.plan.fleet.value.take(np.array([i])).limit()[0])
-            return (f"{id_} is abandoned: {facts}, and a poll of it is never worth more than {worth:.3g}"
-                    f" while one costs {self.plan.due[i]:.3g} at today's price.")  # fmt: skip
+            return (
+                f"{id_} is abandoned: {facts}, and a poll of it is never worth more than {worth:.3g}"
+                f" while one costs {self.plan.due[i]:.3g} at today's price."
+            )
         every = format_duration(float(self.interval[i]))
         return f"{id_} is polled every {every}: {facts}, and {self._reason(i, every)}."
 
@@ -185,22 +187,33 @@ def plan(
     >>> made.sync_rate.round(2).tolist(), round(made.fleet_freshness, 4)
     ([1.15, 1.36, 1.35, 1.14, 0.0], 0.3739)
     """
-    given = {"change_rate": rates, "weight": weights, "cost": costs, "host": hosts,
-             "min_interval": min_interval, "max_interval": max_interval}  # fmt: skip
+    given = {
+        "change_rate": rates,
+        "weight": weights,
+        "cost": costs,
+        "host": hosts,
+        "min_interval": min_interval,
+        "max_interval": max_interval,
+    }
     arrays = {name: values for name, values in given.items() if values is not None}
     if fleet is None:
         require(rates is not None, "fleet", "None", "must be given", "pass a table, or rates=[...]")
         count = np.size(np.asarray(rates, dtype=object))
         sources = columns({"id": np.arange(count)} | {n: _spread(v, count) for n, v in arrays.items()})
     else:
-        require(not arrays, "fleet", "with separate columns too", "holds all columns itself",
-                f"drop {', '.join(sorted(arrays))}")  # fmt: skip
+        require(
+            not arrays,
+            "fleet",
+            "with separate columns too",
+            "holds all columns itself",
+            f"drop {', '.join(sorted(arrays))}",
+        )
         sources = columns(fleet)
     return plan_columns(sources, budget=budget, target=target, objective=objective, order=order, host_cap=host_cap)
 
 
 def plan_columns(
-    sources: Columns,
+    sources: TableColumns,
     *,
     budget: float | str | None,
     target: float | None,
@@ -209,8 +222,13 @@ def plan_columns(
     host_cap: float | str | Mapping[str, float | str] | None = None,
 ) -> FleetPlan:
     """The same for columns that are checked already."""
-    require((budget is None) != (target is None), "budget", budget, "or target must be given, and not both",
-            "give budget='1000/day', or target=0.9")  # fmt: skip
+    require(
+        (budget is None) != (target is None),
+        "budget",
+        budget,
+        "or target must be given, and not both",
+        "give budget='1000/day', or target=0.9",
+    )
     problem = Fleet.of(
         _value(sources, objective, order),
         weight=sources.weight,
@@ -230,7 +248,7 @@ def plan_columns(
     return FleetPlan(sources, price.least_budget(problem, target), objective, order)
 
 
-def _value(sources: Columns, objective: str, order: str) -> Value:
+def _value(sources: TableColumns, objective: str, order: str) -> Value:
     """What polls are worth under an objective, source by source if their processes differ."""
     name, penalty = _objective(objective)
     if sources.process is None or name in ("missed", "lag"):
@@ -261,7 +279,7 @@ def _objective(text: str) -> tuple[str, Penalty | None]:
     raise InputError(sentence("objective", repr(text), "is not known", f"use {OBJECTIVES}"))
 
 
-def _caps(sources: Columns, host_cap: float | str | Mapping[str, float | str] | None) -> Floats | None:
+def _caps(sources: TableColumns, host_cap: float | str | Mapping[str, float | str] | None) -> Floats | None:
     """Polls per day each host allows: one number for all, or one per named host."""
     if host_cap is None:
         return None
@@ -283,6 +301,11 @@ def _caps(sources: Columns, host_cap: float | str | Mapping[str, float | str] | 
 def _spread(values: Any, count: int) -> Any:
     """A column from an array, or the same value for every source."""
     array = values if hasattr(values, "__len__") and not isinstance(values, str) else [values] * count
-    require(len(array) == count, "column", f"with {len(array)} values", f"must have {count}, as rates has",
-            "give one per source")  # fmt: skip
+    require(
+        len(array) == count,
+        "column",
+        f"with {len(array)} values",
+        f"must have {count}, as rates has",
+        "give one per source",
+    )
     return array

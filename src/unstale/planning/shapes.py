@@ -49,16 +49,24 @@ def turns(question: Question) -> Design:
     sizes = np.floor(question.count / groups)
     clients = groups * (question.limit - together / sizes)
     if not np.any(clients > 0):
-        best = balance(question.process, min(question.source / question.count, question.limit), question.count,
-                       coordinated=True).freshness  # fmt: skip
+        best = balance(
+            question.process, min(question.source / question.count, question.limit), question.count, coordinated=True
+        ).freshness
         return out_of_reach(question, "turns", best, "all machines, polling in turns and asked together, come to")
     k = int(np.argmax(clients))
     size, count = np.arange(2.0, sizes[k] + 1.0), int(groups[k])
     served = count * (question.limit - together / size)
     few = int(np.argmax(served >= (1.0 - _SMALL) * clients[k]))
     asked = int(size[few])
-    return Design("turns", question.target, float(served[few]), asked * count, asked=asked,
-                  sync_rate=together / asked, source_polls=count * together)  # fmt: skip
+    return Design(
+        "turns",
+        question.target,
+        float(served[few]),
+        asked * count,
+        asked=asked,
+        sync_rate=together / asked,
+        source_polls=count * together,
+    )
 
 
 def redundancy(question: Question) -> Design:
@@ -73,8 +81,15 @@ def redundancy(question: Question) -> Design:
         machines = min(question.count, floor(question.source / rate))
         clients = machines * (question.limit - rate) / asked
         if machines >= asked and clients > (best.clients if best else 0.0):
-            best = Design("redundancy", question.target, clients, machines, asked=asked, sync_rate=rate,
-                          source_polls=machines * rate)  # fmt: skip
+            best = Design(
+                "redundancy",
+                question.target,
+                clients,
+                machines,
+                asked=asked,
+                sync_rate=rate,
+                source_polls=machines * rate,
+            )
         # Without whole numbers of machines there is one peak, in every case examined: beyond it, none does better.
         bound = min(question.count, question.source / rate) * (question.limit - rate) / asked
         if asked * rate > question.source or (best and bound < before and bound <= best.clients):
@@ -108,8 +123,9 @@ def tree(question: Question, rate_at: Callable[[int, float], float] | None = Non
         machines = sum(levels)
         clients = machines * question.limit - (2 * machines - top) * rate
         if clients > (best.clients if best else 0.0):
-            best = Design("tree", question.target, clients, machines, tuple(levels), sync_rate=rate,
-                          source_polls=top * rate)  # fmt: skip
+            best = Design(
+                "tree", question.target, clients, machines, tuple(levels), sync_rate=rate, source_polls=top * rate
+            )
         # deeper trees poll more often: for no more machines, or for too few
         if machines == question.count or (best and clients < best.clients):
             break

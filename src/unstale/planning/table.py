@@ -24,7 +24,7 @@ COLUMNS = ("id", "change_rate", "weight", "cost", "host", "min_interval", "max_i
 
 
 @dataclass(frozen=True)
-class Columns:
+class TableColumns:
     """The checked columns of a fleet's table; None where the table has none."""
 
     table: pa.Table
@@ -82,7 +82,7 @@ def _array(name: str, values: Any) -> Any:
             raise InputError(sentence(name, repr(values)[:60], "must be a column", "give a list")) from None
 
 
-def columns(data: Any) -> Columns:
+def columns(data: Any) -> TableColumns:
     """Check every column the planner reads, and refuse the first row that breaks a rule."""
     table = as_table(data)
     names = set(table.column_names)
@@ -95,7 +95,7 @@ def columns(data: Any) -> Columns:
         raise InputError(sentence("table", "with 0 rows", "has no sources", "give at least one row"))
     _unique_ids(table)
     host, host_names = _hosts(table, names)
-    return Columns(
+    return TableColumns(
         table=table,
         change_rate=_change_rate(table, names),
         weight=_optional(table, names, "weight", 1.0, least=0.0),
@@ -134,16 +134,27 @@ def _counted(table: pa.Table, names: set[str]) -> Floats:
 
 
 def _optional(
-    table: pa.Table, names: set[str], name: str, default: float, *, above: float | None = None,
-    least: float | None = None, parse: Callable[[str, str], float] | None = None,
-) -> Floats | None:  # fmt: skip
+    table: pa.Table,
+    names: set[str],
+    name: str,
+    default: float,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    parse: Callable[[str, str], float] | None = None,
+) -> Floats | None:
     return _numbers(table, name, default, above=above, least=least, parse=parse) if name in names else None
 
 
 def _numbers(
-    table: pa.Table, name: str, default: float | None, *, above: float | None = None,
-    least: float | None = None, parse: Callable[[str, str], float] | None = None,
-) -> Floats:  # fmt: skip
+    table: pa.Table,
+    name: str,
+    default: float | None,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    parse: Callable[[str, str], float] | None = None,
+) -> Floats:
     column = table.column(name)
     if pa.types.is_string(column.type):
         column = _parsed(table, name, column, parse)

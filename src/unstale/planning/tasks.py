@@ -24,18 +24,28 @@ from unstale.core.plan import Plan
 from unstale.core.sketch import Sketch
 from unstale.core.values import PoissonFreshness
 from unstale.errors import InputError, require
-from unstale.planning.parts import Part, batches, target_of, write_batches
+from unstale.planning.parts import FleetPart, batches, target_of, write_batches
 from unstale.planning.planner import FleetPlan, _value
-from unstale.planning.table import Columns, _change_rate, _optional, _text, as_table
+from unstale.planning.table import TableColumns, _change_rate, _optional, _text, as_table
 from unstale.units import parse_duration
 
 #: the columns a price depends on; id is read to name a row that breaks a rule
-COLUMNS = ("id", "change_rate", "changes", "observed", "polls", "weight", "cost", "min_interval", "max_interval",
-           "process")  # fmt: skip
+COLUMNS = (
+    "id",
+    "change_rate",
+    "changes",
+    "observed",
+    "polls",
+    "weight",
+    "cost",
+    "min_interval",
+    "max_interval",
+    "process",
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class PartTerms:
     """What the polls are for, and how they come: `objective` and `order` of a plan."""
 
     objective: str
@@ -97,7 +107,7 @@ class Measured:
     at_bounds: float
 
 
-def take_inventory(part: Part, terms: Terms, stride: int) -> Inventory:
+def take_inventory(part: FleetPart, terms: PartTerms, stride: int) -> Inventory:
     """What a part is like; its sample has every row whose number is a multiple of `stride`."""
     sums, floors, bounded, sample = [], 0, False, []
     sketch: Sketch | None = _sketch([], [], None)
@@ -117,7 +127,7 @@ def take_inventory(part: Part, terms: Terms, stride: int) -> Inventory:
     )
 
 
-def tally(part: Part, terms: Terms, prices: Sequence[float], by_staleness: bool) -> list[Sums]:
+def tally(part: FleetPart, terms: PartTerms, prices: Sequence[float], by_staleness: bool) -> list[Sums]:
     """What a part does at each price."""
     sums: list[list[tuple[float, float, float]]] = [[] for _ in prices]
     for row, table in batches(part, COLUMNS):
@@ -127,13 +137,15 @@ def tally(part: Part, terms: Terms, prices: Sequence[float], by_staleness: bool)
     return [Sums(*(math.fsum(column) for column in zip(*each, strict=True))) for each in sums]
 
 
-def shutting_price(part: Part, terms: Terms) -> float:
+def shutting_price(part: FleetPart, terms: PartTerms) -> float:
     """The least price at which nobody in a part wants more than its longest interval asks for."""
     fleets = (_read(part, row, table, terms)[1] for row, table in batches(part, COLUMNS))
     return max(price.plan(fleet, price.needed(fleet)).price for fleet in fleets)
 
 
-def write_plan(parts: Sequence[Part], terms: Terms, decision: Decision, rivals: Rivals, folder: str | None) -> Measured:
+def write_plan(
+    parts: Sequence[FleetPart], terms: PartTerms, decision: Decision, rivals: Rivals, folder: str | None
+) -> Measured:
     """What the plan of the parts of a file comes to; with a folder, the plan is written there."""
     measured: list[Measured] = []
 
@@ -167,23 +179,24 @@ def together(measured: Sequence[Measured]) -> Measured:
     )
 
 
-def _read(part: Part, row: int, table: pa.Table, terms: Terms) -> tuple[Columns, Fleet]:
+def _read(part: FleetPart, row: int, table: pa.Table, terms: PartTerms) -> tuple[TableColumns, Fleet]:
     """The checked sources of a batch; what is wrong is told with the file."""
     try:
         sources = _checked(as_table(table))
         value = _value(sources, terms.objective, terms.order)
-        return sources, Fleet.of(value, weight=sources.weight, cost=sources.cost,
-                                 shortest=sources.min_interval, longest=sources.max_interval)  # fmt: skip
+        return sources, Fleet.of(
+            value, weight=sources.weight, cost=sources.cost, shortest=sources.min_interval, longest=sources.max_interval
+        )
     except InputError as error:
         after = f", after row {row:,}" if row else ""
         raise InputError(f"file {part.file!r}{after}: {error}") from None
 
 
-def _checked(table: pa.Table) -> Columns:
+def _checked(table: pa.Table) -> TableColumns:
     """As `columns` has them, without hosts, and without looking for an id that stands twice."""
     names = set(table.column_names)
     require("id" in names, "column", "'id'", "is missing", f"the table has: {', '.join(sorted(names)) or 'none'}")
-    return Columns(
+    return TableColumns(
         table=table,
         change_rate=_change_rate(table, names),
         weight=_optional(table, names, "weight", 1.0, least=0.0),
@@ -198,10 +211,10 @@ def _checked(table: pa.Table) -> Columns:
 
 def _sketch(change_rate: ArrayLike, weight: ArrayLike, cost: ArrayLike | None) -> Sketch:
     """Without cells cut again: exact passes follow, and cutting takes longer than one of them."""
-    return Sketch.of_columns(passes.Columns.of(change_rate, weight, cost))
+    return Sketch.of_columns(passes.PassColumns.of(change_rate, weight, cost))
 
 
-def _sample(sources: Columns, rows: slice) -> pa.Table:
+def _sample(sources: TableColumns, rows: slice) -> pa.Table:
     """Some sources in a form that is the same for all parts."""
     n = len(sources.change_rate)
     defaults = {"change_rate": 0.0, "weight": 1.0, "cost": 1.0, "min_interval": 0.0, "max_interval": np.inf}
@@ -249,7 +262,7 @@ def _rates_at(fleet: Fleet, at: float) -> Floats:
     return Market(fleet).answer(at).rates
 
 
-def _measure(made: FleetPlan, terms: Terms, rivals: Rivals) -> Measured:
+def _measure(made: FleetPlan, terms: PartTerms, rivals: Rivals) -> Measured:
     fleet, rate = made.plan.fleet, made.sources.change_rate
     weight, _ = _columns(fleet)
     value = _value(made.sources, "freshness", terms.order)

@@ -13,8 +13,9 @@ Point = tuple[float, float, float]
 _GREYED = ("#db7b2b", "#2da44e", "#986ee2", "#bf8700", "#0e8a8a", "#a0522d", "#c2549c", "#6e7781")
 
 
-def draw(lines: Mapping[str, Sequence[Point]], path: str, *, ours: str, oracle: str, label: str,
-         log: bool = False) -> None:  # fmt: skip
+def draw(
+    lines: Mapping[str, Sequence[Point]], path: str, *, ours: str, oracle: str, label: str, log: bool = False
+) -> None:
     """Points of each policy by name; `ours` is drawn in front, `oracle` as a dashed line."""
     path = checked(path)
     from matplotlib.figure import Figure

@@ -16,8 +16,12 @@ def draw(curve: tuple[Floats, Floats], spent: float, freshness: float, path: str
     axes = figure.subplots()
     axes.semilogx(budgets, 100 * fresh, color="#1f6feb", linewidth=2)
     axes.plot([spent], [100 * freshness], "o", color="#d1242f", markersize=8)
-    axes.annotate(f"now: {spent:,.6g} per day, {100 * freshness:.1f} %", (spent, 100 * freshness),
-                  xytext=(8, -16), textcoords="offset points")  # fmt: skip
+    axes.annotate(
+        f"now: {spent:,.6g} per day, {100 * freshness:.1f} %",
+        (spent, 100 * freshness),
+        xytext=(8, -16),
+        textcoords="offset points",
+    )
     axes.set_xlabel("budget (cost of polls per day)")
     axes.set_ylabel("freshness of the fleet (%)")
     axes.set_ylim(0, 100)

@@ -20,8 +20,17 @@ def draw(title: str, rows: Sequence[tuple[str, float, float, float]], path: str)
     figure = Figure(figsize=(max(5.0, 1.6 + 1.7 * len(rows)), 4.5), layout="constrained")
     axes = figure.subplots()
     at = np.arange(len(rows))
-    axes.bar(at, 100 * np.array(measured), 0.6, color=BLUE, alpha=0.75, label="measured, ± 5 standard errors",
-             yerr=500 * np.array(error), capsize=6, ecolor="#24292f")  # fmt: skip
+    axes.bar(
+        at,
+        100 * np.array(measured),
+        0.6,
+        color=BLUE,
+        alpha=0.75,
+        label="measured, ± 5 standard errors",
+        yerr=500 * np.array(error),
+        capsize=6,
+        ecolor="#24292f",
+    )
     axes.hlines(100 * np.array(model), at - 0.42, at + 0.42, color=ORANGE, linewidth=2.6, label="theory")
     below = zip(names, measured, model, strict=True)
     labels = [f"{name}\n{100 * found:.1f} % (theory {100 * expected:.1f} %)" for name, found, expected in below]

@@ -33,8 +33,9 @@ def checked(path: str, name: str = "plot") -> str:
     except ImportError:
         raise MissingExtraError("matplotlib", "plot") from None
     known = ", ".join(ENDINGS[:-1])
-    require(Path(path).suffix.lower() in ENDINGS, name, repr(path), "has an unknown ending",
-            f"use {known} or {ENDINGS[-1]}")  # fmt: skip
+    require(
+        Path(path).suffix.lower() in ENDINGS, name, repr(path), "has an unknown ending", f"use {known} or {ENDINGS[-1]}"
+    )
     require(Path(path).absolute().parent.is_dir(), name, repr(path), "is in no directory", "make the directory first")
     return path
 
@@ -47,8 +48,9 @@ def save(figure: Any, path: str, title: str, *, dpi: int = 150) -> None:
         else:
             figure.savefig(path, dpi=dpi)
     except OSError as error:
-        raise InputError(sentence("plot", repr(path), f"cannot be written ({error.strerror})", "choose another")) \
-            from None  # fmt: skip
+        raise InputError(
+            sentence("plot", repr(path), f"cannot be written ({error.strerror})", "choose another")
+        ) from None
 
 
 def _svg(figure: Any, title: str, dpi: int) -> str:

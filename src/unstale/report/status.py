@@ -31,8 +31,17 @@ def draw(changes_every: Floats, polled_every: Floats, fresh: Floats, path: str) 
     figure = Figure(figsize=(7, 5), layout="constrained")
     axes = figure.subplots()
     size = 9 if len(fresh) > _FEW else 36
-    dots = axes.scatter(changes_every[::step], polled_every[::step], c=100 * fresh[::step], s=size, vmin=0, vmax=100,
-                        cmap="viridis", linewidths=0, rasterized=True)  # fmt: skip
+    dots = axes.scatter(
+        changes_every[::step],
+        polled_every[::step],
+        c=100 * fresh[::step],
+        s=size,
+        vmin=0,
+        vmax=100,
+        cmap="viridis",
+        linewidths=0,
+        rasterized=True,
+    )
     ends = np.array([min(changes_every.min(), polled_every.min()), max(changes_every.max(), polled_every.max())])
     axes.plot(ends, ends, color="#888888", linewidth=1, linestyle=":")
     marks = sorted(_MARKS + (_BETWEEN if ends[1] < _NARROW * ends[0] else ()))

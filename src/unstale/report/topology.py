@@ -11,8 +11,14 @@ from unstale.report.papers.figure import BLUE, GREEN, ORANGE, PURPLE, RED
 from unstale.report.picture import checked, save
 from unstale.units import DAY, UNITS
 
-_COLORS = {"single": "#8c959f", "independent": BLUE, "turns": PURPLE, "redundancy": ORANGE, "tree": GREEN,
-           "cooperation": RED}  # fmt: skip
+_COLORS = {
+    "single": "#8c959f",
+    "independent": BLUE,
+    "turns": PURPLE,
+    "redundancy": ORANGE,
+    "tree": GREEN,
+    "cooperation": RED,
+}
 
 
 def unit_of(rate: float) -> tuple[str, int]:
@@ -43,10 +49,18 @@ def draw(curves: Mapping[str, tuple[Floats, Floats]], marks: Mapping[str, float]
         label = f"{shape} (best at the target)" if winner else shape
         axes.plot(100 * fresh, shown, color=_COLORS[shape], linewidth=2.6 if winner else 1.6, label=label)
         if shape in marks:
-            axes.plot([100 * target], [marks[shape] * seconds / DAY], "o", color=_COLORS[shape],
-                      markersize=9 if winner else 6)  # fmt: skip
-    axes.annotate(f"target {100 * target:g} %", (100 * target, 0.02), xycoords=("data", "axes fraction"),
-                  xytext=(-4, 0), textcoords="offset points", ha="right", color="#57606a")  # fmt: skip
+            axes.plot(
+                [100 * target], [marks[shape] * seconds / DAY], "o", color=_COLORS[shape], markersize=9 if winner else 6
+            )
+    axes.annotate(
+        f"target {100 * target:g} %",
+        (100 * target, 0.02),
+        xycoords=("data", "axes fraction"),
+        xytext=(-4, 0),
+        textcoords="offset points",
+        ha="right",
+        color="#57606a",
+    )
     axes.set_yscale("log")
     # how steeply a line ends tells nothing
     axes.set_ylim(bottom=min(marks.values()) * seconds / DAY / 5)

@@ -48,16 +48,30 @@ def health(shelf: Shelf, clock: Callable[[], float]) -> list[BaseRoute]:
     return [Route("/healthz", healthz), Route("/readyz", readyz)]
 
 
-def api(books: Books, clock: Callable[[], float], asker: Asker | None, served: Mapping[int, int], *,
-        token: str | None = None, secret: str = "", live: Live | None = None) -> list[BaseRoute]:  # fmt: skip
+def api(
+    books: Books,
+    clock: Callable[[], float],
+    asker: Asker | None,
+    served: Mapping[int, int],
+    *,
+    token: str | None = None,
+    secret: str = "",
+    live: Live | None = None,
+) -> list[BaseRoute]:
     """Everything under /api/v1, /metrics, and the callbacks of hubs if there is a token to make them from."""
     table: list[Endpoint] = [*Fleet(books, clock).endpoints(), *Sources(books, clock, asker).endpoints()]
     more: list[BaseRoute] = [Route("/metrics", Metrics(books, clock, served).tell)]
     if live is not None:
         table.append(
-            Endpoint("GET", "/api/v1/events", live.listen, "What goes on, each second and with every change, as "
-                     "server-sent events named status and changed.", {"type": "string"},
-                     media_type="text/event-stream"))  # fmt: skip
+            Endpoint(
+                "GET",
+                "/api/v1/events",
+                live.listen,
+                "What goes on, each second and with every change, as server-sent events named status and changed.",
+                {"type": "string"},
+                media_type="text/event-stream",
+            )
+        )
     if token is not None:
         websub = Websub(books, token, secret)
         table += websub.endpoints()

@@ -21,14 +21,26 @@ POINTS = 1000
 
 _SHARE, _SPAN = number(most=1.0), maybe(shapes.LENGTH)
 PRICE = record(
-    at=maybe(shapes.MOMENT), price=number(), budget_per_day=number(), fresh=_SHARE, even=_SHARE, polls=whole(0),
-    changed=whole(0), failed=whole(0), spent=number(),
-)  # fmt: skip
+    at=maybe(shapes.MOMENT),
+    price=number(),
+    budget_per_day=number(),
+    fresh=_SHARE,
+    even=_SHARE,
+    polls=whole(0),
+    changed=whole(0),
+    failed=whole(0),
+    spent=number(),
+)
 BUDGET = record(budget_per_day=number(above=0.0), set_here=shapes.FLAG)
 PREVIEW = record(
-    budget_per_day=number(above=0.0), price=number(), freshness=_SHARE, age=maybe(shapes.LENGTH), sources=whole(0),
-    abandoned=whole(0), intervals=record(p5=_SPAN, p25=_SPAN, p50=_SPAN, p75=_SPAN, p95=_SPAN),
-)  # fmt: skip
+    budget_per_day=number(above=0.0),
+    price=number(),
+    freshness=_SHARE,
+    age=maybe(shapes.LENGTH),
+    sources=whole(0),
+    abandoned=whole(0),
+    intervals=record(p5=_SPAN, p25=_SPAN, p50=_SPAN, p75=_SPAN, p95=_SPAN),
+)
 HOST = record(host=text(8192), sources=whole(0), paused=whole(0), failing=whole(0))
 
 
@@ -46,19 +58,49 @@ class Fleet:
         # Less or more could only be a slip: a poll in three years, a poll a microsecond.
         amount = number(1e-3, 1e11)
         return [
-            Endpoint("GET", "/api/v1/status", self.status, "How fresh the copies are, what it costs, which sources "
-                     "are worst: the object of `unstale status --json`.", {"type": "object"}),
+            Endpoint(
+                "GET",
+                "/api/v1/status",
+                self.status,
+                "How fresh the copies are, what it costs, which sources "
+                "are worst: the object of `unstale status --json`.",
+                {"type": "object"},
+            ),
             Endpoint("GET", "/api/v1/budget", self.budget, "What all polls together may cost.", BUDGET),
-            Endpoint("PUT", "/api/v1/budget", self.set_budget, "Overrule the budget of the settings from the next plan "
-                     "on; null: no longer.", BUDGET, takes=record(budget_per_day=maybe(amount))),
-            Endpoint("GET", "/api/v1/plan", self.plan, "What a budget would do under the present beliefs.", PREVIEW,
-                     query={"budget_per_day": amount}),
-            Endpoint("GET", "/api/v1/prices", self.prices, "The history of price and freshness, since a time or "
-                     "for a length of time like 1d; minutes are gathered into so many points.",
-                     record(prices=several(PRICE)), query=history),
-            Endpoint("GET", "/api/v1/hosts", self.hosts, "The hosts and how many of their sources are paused or fail.",
-                     record(hosts=several(HOST)), query={"limit": whole(1, 10_000)}),
-        ]  # fmt: skip
+            Endpoint(
+                "PUT",
+                "/api/v1/budget",
+                self.set_budget,
+                "Overrule the budget of the settings from the next plan on; null: no longer.",
+                BUDGET,
+                takes=record(budget_per_day=maybe(amount)),
+            ),
+            Endpoint(
+                "GET",
+                "/api/v1/plan",
+                self.plan,
+                "What a budget would do under the present beliefs.",
+                PREVIEW,
+                query={"budget_per_day": amount},
+            ),
+            Endpoint(
+                "GET",
+                "/api/v1/prices",
+                self.prices,
+                "The history of price and freshness, since a time or "
+                "for a length of time like 1d; minutes are gathered into so many points.",
+                record(prices=several(PRICE)),
+                query=history,
+            ),
+            Endpoint(
+                "GET",
+                "/api/v1/hosts",
+                self.hosts,
+                "The hosts and how many of their sources are paused or fail.",
+                record(hosts=several(HOST)),
+                query={"limit": whole(1, 10_000)},
+            ),
+        ]
 
     async def status(self, _: Call) -> Any:
         """The status, at most a moment old."""
@@ -99,14 +141,19 @@ def gathered(prices: Sequence[Price], points: int) -> list[dict[str, Any]]:
     """A history in at most so many points: each tells its last price, its mean freshness, and what was done in it."""
     size = max(-(-len(prices) // points), 1)
     return [
-        {"at": stamp(some[-1].at), "price": some[-1].price, "budget_per_day": DAY * some[-1].budget,
-         "fresh": min(math.fsum(one.fresh for one in some) / len(some), 1.0),
-         "even": min(math.fsum(one.even for one in some) / len(some), 1.0),
-         "polls": sum(one.polls for one in some), "changed": sum(one.changed for one in some),
-         "failed": sum(one.failed for one in some),
-         "spent": finite(max(math.fsum(one.spent for one in some), 0.0))}
+        {
+            "at": stamp(some[-1].at),
+            "price": some[-1].price,
+            "budget_per_day": DAY * some[-1].budget,
+            "fresh": min(math.fsum(one.fresh for one in some) / len(some), 1.0),
+            "even": min(math.fsum(one.even for one in some) / len(some), 1.0),
+            "polls": sum(one.polls for one in some),
+            "changed": sum(one.changed for one in some),
+            "failed": sum(one.failed for one in some),
+            "spent": finite(max(math.fsum(one.spent for one in some), 0.0)),
+        }
         for some in (prices[i : i + size] for i in range(0, len(prices), size))
-    ]  # fmt: skip
+    ]
 
 
 def _since(given: str, now: float) -> float:
@@ -116,5 +163,8 @@ def _since(given: str, now: float) -> float:
     try:
         return now - DAY * parse_duration(given, "since")
     except InputError:
-        raise InputError(sentence("since", ascii(given[:40]), "is neither a time nor a length of time",
-                                  "write it like 2024-05-01 or 1d")) from None  # fmt: skip
+        raise InputError(
+            sentence(
+                "since", ascii(given[:40]), "is neither a time nor a length of time", "write it like 2024-05-01 or 1d"
+            )
+        ) from None

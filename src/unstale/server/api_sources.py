@@ -25,26 +25,50 @@ PATIENCE = 60.0
 
 _LENGTH = number(most=3.2e9)
 _SAID = {
-    "weight": number(most=1e12), "cost": number(most=1e12, above=0.0), "host": text(253),
-    "min_interval": _LENGTH, "max_interval": maybe(number(most=3.2e9, above=0.0)),
-    "paused": shapes.FLAG, "options": {"type": "object"},
-}  # fmt: skip
+    "weight": number(most=1e12),
+    "cost": number(most=1e12, above=0.0),
+    "host": text(253),
+    "min_interval": _LENGTH,
+    "max_interval": maybe(number(most=3.2e9, above=0.0)),
+    "paused": shapes.FLAG,
+    "options": {"type": "object"},
+}
 NEW = record(["address"], address=text(8192, least=1), kind=text(among=KINDS), **_SAID)
 CHANGES = {**record([], **_SAID), "minProperties": 1}
 IDS = several(whole(1))
 SOURCE = record(
-    id=whole(1), address=text(8192), kind=text(), host=text(8192), weight=number(), cost=number(),
-    min_interval=shapes.LENGTH, max_interval=maybe(shapes.LENGTH), paused=shapes.FLAG, options={"type": "object"},
-    added_at=maybe(shapes.MOMENT), checked_at=maybe(shapes.MOMENT), changed_at=maybe(shapes.MOMENT),
-    due_at=maybe(shapes.MOMENT), failures=whole(0), fresh=number(most=1.0), age=maybe(shapes.LENGTH),
-    change_rate=number(), change_rate_low=number(), change_rate_high=number(),
-)  # fmt: skip
+    id=whole(1),
+    address=text(8192),
+    kind=text(),
+    host=text(8192),
+    weight=number(),
+    cost=number(),
+    min_interval=shapes.LENGTH,
+    max_interval=maybe(shapes.LENGTH),
+    paused=shapes.FLAG,
+    options={"type": "object"},
+    added_at=maybe(shapes.MOMENT),
+    checked_at=maybe(shapes.MOMENT),
+    changed_at=maybe(shapes.MOMENT),
+    due_at=maybe(shapes.MOMENT),
+    failures=whole(0),
+    fresh=number(most=1.0),
+    age=maybe(shapes.LENGTH),
+    change_rate=number(),
+    change_rate_low=number(),
+    change_rate_high=number(),
+)
 VERSION = record(version=whole(1), taken_at=maybe(shapes.MOMENT), media_type=text(1000), size=whole(0), sha256=text(64))
 ONE = record(**SOURCE["properties"], version=whole(0), copy=maybe(VERSION))
 OBSERVATION = record(
-    token=whole(1), polled_at=maybe(shapes.MOMENT), answer=text(among=["unchanged", "changed", "failed"]),
-    elapsed=maybe(shapes.ANY_NUMBER), modified_at=maybe(shapes.MOMENT), received=whole(0), reason=text(1000),
-)  # fmt: skip
+    token=whole(1),
+    polled_at=maybe(shapes.MOMENT),
+    answer=text(among=["unchanged", "changed", "failed"]),
+    elapsed=maybe(shapes.ANY_NUMBER),
+    modified_at=maybe(shapes.MOMENT),
+    received=whole(0),
+    reason=text(1000),
+)
 POLLED = record(polled=shapes.FLAG, answered=shapes.FLAG, version=whole(0), checked_at=maybe(shapes.MOMENT))
 
 
@@ -58,33 +82,82 @@ class Sources:
         """The table."""
         at, one = "/api/v1/sources", "/api/v1/sources/{source}"
         searching = {
-            "text": text(500), "host": text(253), "kind": text(), "paused": shapes.FLAG,
-            "after": whole(0, 2**62), "limit": whole(1, LISTED),
-        }  # fmt: skip
+            "text": text(500),
+            "host": text(253),
+            "kind": text(),
+            "paused": shapes.FLAG,
+            "after": whole(0, 2**62),
+            "limit": whole(1, LISTED),
+        }
         found = record(sources=several(SOURCE), after=maybe(whole(1)))
         observed = record(observations=several(OBSERVATION))
         hinting = record([], sources=several(whole(1), HINTED), addresses=several(text(8192), HINTED))
         hinted = record(hinted=whole(0), unknown=whole(0))
         return [
-            Endpoint("GET", at, self.search, "Sources after an id, by address, host, kind or whether they are paused; "
-                     "`after` of the answer asks for those that follow.", found, query=searching),
-            Endpoint("POST", at, self.add, "Add sources; with replace, known addresses take what is said anew.",
-                     record(ids=IDS), 201, query={"replace": shapes.FLAG}, takes=several(NEW, ADDED, 1)),
+            Endpoint(
+                "GET",
+                at,
+                self.search,
+                "Sources after an id, by address, host, kind or whether they are paused; "
+                "`after` of the answer asks for those that follow.",
+                found,
+                query=searching,
+            ),
+            Endpoint(
+                "POST",
+                at,
+                self.add,
+                "Add sources; with replace, known addresses take what is said anew.",
+                record(ids=IDS),
+                201,
+                query={"replace": shapes.FLAG},
+                takes=several(NEW, ADDED, 1),
+            ),
             Endpoint("GET", one, self.one, "One source, and what is known of its copy.", ONE),
-            Endpoint("PATCH", one, self.edit, "Change what is said of a source; options are merged, null takes one "
-                     "away.", ONE, takes=CHANGES),
+            Endpoint(
+                "PATCH",
+                one,
+                self.edit,
+                "Change what is said of a source; options are merged, null takes one away.",
+                ONE,
+                takes=CHANGES,
+            ),
             Endpoint("DELETE", one, self.remove, "Forget a source, its copies and what it taught.", status=204),
-            Endpoint("GET", f"{one}/observations", self.observations, "What its polls taught, newest first.", observed,
-                     query={"limit": whole(1, LISTED)}),
-            Endpoint("GET", f"{one}/versions", self.versions, "Its kept versions, newest first; each is at "
-                     "/copies/ID?version=N.", record(versions=several(VERSION))),
+            Endpoint(
+                "GET",
+                f"{one}/observations",
+                self.observations,
+                "What its polls taught, newest first.",
+                observed,
+                query={"limit": whole(1, LISTED)},
+            ),
+            Endpoint(
+                "GET",
+                f"{one}/versions",
+                self.versions,
+                "Its kept versions, newest first; each is at /copies/ID?version=N.",
+                record(versions=several(VERSION)),
+            ),
             Endpoint("GET", f"{one}/explain", self.explain, "Why it is polled as often as it is.", {"type": "object"}),
             Endpoint("POST", f"{one}/hint", self.hint, "Say that it may have changed: it is due now.", hinted, 202),
-            Endpoint("POST", f"{one}/poll", self.poll, "Have it polled, and wait for what comes of it.", POLLED,
-                     query={"wait": text(20)}),
-            Endpoint("POST", "/api/v1/hints", self.hints, "Say that sources may have changed, by id or address.",
-                     hinted, 202, takes=hinting),
-        ]  # fmt: skip
+            Endpoint(
+                "POST",
+                f"{one}/poll",
+                self.poll,
+                "Have it polled, and wait for what comes of it.",
+                POLLED,
+                query={"wait": text(20)},
+            ),
+            Endpoint(
+                "POST",
+                "/api/v1/hints",
+                self.hints,
+                "Say that sources may have changed, by id or address.",
+                hinted,
+                202,
+                takes=hinting,
+            ),
+        ]
 
     async def search(self, call: Call) -> Any:
         """A part of the list."""
@@ -121,12 +194,20 @@ class Sources:
         """The newest polls."""
         await self.known(call.source)
         found = await asyncio.to_thread(self._books.observations, call.source, call.query.get("limit", 100))
-        return {"observations": [
-            {"token": one.token, "polled_at": stamp(one.polled_at), "answer": one.answer.value,
-             "elapsed": finite(one.elapsed), "modified_at": stamp(one.modified), "received": one.received,
-             "reason": one.reason}
-            for one in found
-        ]}  # fmt: skip
+        return {
+            "observations": [
+                {
+                    "token": one.token,
+                    "polled_at": stamp(one.polled_at),
+                    "answer": one.answer.value,
+                    "elapsed": finite(one.elapsed),
+                    "modified_at": stamp(one.modified),
+                    "received": one.received,
+                    "reason": one.reason,
+                }
+                for one in found
+            ]
+        }
 
     async def versions(self, call: Call) -> Any:
         """What is kept of it."""
@@ -174,27 +255,52 @@ class Sources:
         head = await self._asker.ask(call.source, self._clock() + wait)
         if head is None:
             return {"polled": False, "answered": False, "version": 0, "checked_at": None}
-        return {"polled": True, "answered": head.failures == 0, "version": head.version,
-                "checked_at": stamp(head.checked)}  # fmt: skip
+        return {
+            "polled": True,
+            "answered": head.failures == 0,
+            "version": head.version,
+            "checked_at": stamp(head.checked),
+        }
 
     def described(self, ids: list[int]) -> list[dict[str, Any]]:
         """What is known of these sources and their copies, in plain JSON."""
-        standing = self._books.standing(ids, WIDTH)
+        standing = self._books.columns_of(ids, WIDTH)
         seen = outlook(standing, self._clock())
         listings = {one.id: one for one in self._books.listings(standing.source.tolist())}
         columns = zip(
-            *(column.tolist() for column in (
-                standing.source, standing.last, standing.found, standing.due, standing.failures, seen.fresh, seen.age,
-                seen.change_rate, seen.low, seen.high)), strict=True,
-        )  # fmt: skip
+            *(
+                column.tolist()
+                for column in (
+                    standing.source,
+                    standing.last,
+                    standing.found,
+                    standing.due,
+                    standing.failures,
+                    seen.fresh,
+                    seen.age,
+                    seen.change_rate,
+                    seen.low,
+                    seen.high,
+                )
+            ),
+            strict=True,
+        )
         return [
-            _listed(listings[source]) | {
-                "checked_at": stamp(last), "changed_at": stamp(found), "due_at": stamp(due), "failures": failures,
-                "fresh": fresh, "age": finite(age), "change_rate": rate, "change_rate_low": low,
+            _listed(listings[source])
+            | {
+                "checked_at": stamp(last),
+                "changed_at": stamp(found),
+                "due_at": stamp(due),
+                "failures": failures,
+                "fresh": fresh,
+                "age": finite(age),
+                "change_rate": rate,
+                "change_rate_low": low,
                 "change_rate_high": high,
             }
-            for source, last, found, due, failures, fresh, age, rate, low, high in columns if source in listings
-        ]  # fmt: skip
+            for source, last, found, due, failures, fresh, age, rate, low, high in columns
+            if source in listings
+        ]
 
     def _one(self, source: int) -> dict[str, Any]:
         found = self.described([source])
@@ -208,8 +314,13 @@ class Sources:
         if row is None:
             return None
         edition = Edition(*row)
-        return {"version": version, "taken_at": stamp(edition.taken_at), "media_type": edition.media_type,
-                "size": edition.size, "sha256": edition.digest.hex()}  # fmt: skip
+        return {
+            "version": version,
+            "taken_at": stamp(edition.taken_at),
+            "media_type": edition.media_type,
+            "size": edition.size,
+            "sha256": edition.digest.hex(),
+        }
 
     async def known(self, source: int) -> None:
         """Refuse a source that is not there."""
@@ -223,7 +334,15 @@ def _unknown(source: int) -> Refused:
 
 def _listed(one: Listing) -> dict[str, Any]:
     return {
-        "id": one.id, "address": one.address, "kind": one.kind, "host": one.host, "weight": one.weight,
-        "cost": one.cost, "min_interval": one.shortest, "max_interval": one.longest if math.isfinite(one.longest)
-        else None, "paused": one.paused, "options": dict(one.options), "added_at": stamp(one.added_at),
-    }  # fmt: skip
+        "id": one.id,
+        "address": one.address,
+        "kind": one.kind,
+        "host": one.host,
+        "weight": one.weight,
+        "cost": one.cost,
+        "min_interval": one.shortest,
+        "max_interval": one.longest if math.isfinite(one.longest) else None,
+        "paused": one.paused,
+        "options": dict(one.options),
+        "added_at": stamp(one.added_at),
+    }

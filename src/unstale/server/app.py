@@ -59,10 +59,21 @@ def _of_a_copy(scope: Scope) -> bool:
     return scope["type"] == "http" and (path.startswith("/copies/") or path == "/copy")
 
 
-def replica(shelf: Shelf, *, name: str = "unstale", asker: Asker | None = None, token: str | None = None,
-            clock: Callable[[], float] = time.time, patience: float = PATIENCE, books: Books | None = None,
-            poller: Asker | None = None, secret: str = "", closed: bool = False, names: Collection[str] = (),
-            more: Sequence[BaseRoute] = ()) -> App:  # fmt: skip
+def replica(
+    shelf: Shelf,
+    *,
+    name: str = "unstale",
+    asker: Asker | None = None,
+    token: str | None = None,
+    clock: Callable[[], float] = time.time,
+    patience: float = PATIENCE,
+    books: Books | None = None,
+    poller: Asker | None = None,
+    secret: str = "",
+    closed: bool = False,
+    names: Collection[str] = (),
+    more: Sequence[BaseRoute] = (),
+) -> App:
     """What serves a store: copies, and the API if there are `books`; `more` routes come beside ours.
 
     `name` is this replica's in Cache-Status; without `asker` nothing is polled for a reader, `poller` polls for those

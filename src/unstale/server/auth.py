@@ -121,9 +121,19 @@ def is_near(host: str) -> bool:
 def check_binding(host: str, token: str | None) -> None:
     """Refuse a token that can be guessed, and to listen at an address beyond this machine without one."""
     if token is not None:
-        require(len(token) >= SHORTEST_TOKEN and token.isascii() and token.isprintable() and " " not in token,
-                "UNSTALE_TOKEN", f"of {len(token)} characters", f"must have {SHORTEST_TOKEN} or more, without blanks",
-                "make one with: python -c 'import secrets; print(secrets.token_hex())'")  # fmt: skip
+        require(
+            len(token) >= SHORTEST_TOKEN and token.isascii() and token.isprintable() and " " not in token,
+            "UNSTALE_TOKEN",
+            f"of {len(token)} characters",
+            f"must have {SHORTEST_TOKEN} or more, without blanks",
+            "make one with: python -c 'import secrets; print(secrets.token_hex())'",
+        )
     if not is_near(host) and token is None:
-        raise InputError(sentence("listen", repr(host), "can be reached from other machines and needs a token",
-                                  "set UNSTALE_TOKEN, or listen on 127.0.0.1"))  # fmt: skip
+        raise InputError(
+            sentence(
+                "listen",
+                repr(host),
+                "can be reached from other machines and needs a token",
+                "set UNSTALE_TOKEN, or listen on 127.0.0.1",
+            )
+        )

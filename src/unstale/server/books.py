@@ -13,8 +13,16 @@ from unstale.server.shelf import Shelf
 class Books(Shelf, Protocol):
     """A store as the server reads it, and what only the whole product can tell or do. Times are seconds."""
 
-    def search(self, text: str = "", *, host: str | None = None, kind: str | None = None, paused: bool | None = None,
-               after: int = 0, limit: int = 100) -> list[int]:  # fmt: skip
+    def search(
+        self,
+        text: str = "",
+        *,
+        host: str | None = None,
+        kind: str | None = None,
+        paused: bool | None = None,
+        after: int = 0,
+        limit: int = 100,
+    ) -> list[int]:
         """The sources after an id whose address contains a text."""
 
     def host_rows(self) -> list[tuple[str, int, int, int]]:

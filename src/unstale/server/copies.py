@@ -74,8 +74,16 @@ class Held:
 class Copies:
     """An ASGI application. Without an asker it serves what is there and polls for nobody."""
 
-    def __init__(self, shelf: Shelf, clock: Callable[[], float], *, name: str = "unstale", asker: Asker | None = None,
-                 patience: float = PATIENCE, memory: int = MEMORY) -> None:  # fmt: skip
+    def __init__(
+        self,
+        shelf: Shelf,
+        clock: Callable[[], float],
+        *,
+        name: str = "unstale",
+        asker: Asker | None = None,
+        patience: float = PATIENCE,
+        memory: int = MEMORY,
+    ) -> None:
         self._shelf, self._clock, self._asker = shelf, clock, asker
         self._name = headers.structured_name(name)
         self._patience, self._memory = patience, memory
@@ -145,8 +153,9 @@ class Copies:
             self._read[source] = self._read.get(source, 0) + 1
         return await self._newest(source, head, scope["method"], asked, more, now)
 
-    async def _meet(self, source: int, head: Head, wish: bounds.Bounds, asked: dict[bytes, str],
-                    now: float) -> Reply | None:  # fmt: skip
+    async def _meet(
+        self, source: int, head: Head, wish: bounds.Bounds, asked: dict[bytes, str], now: float
+    ) -> Reply | None:
         """Nothing if the copy meets the bounds, or does after a poll; else the refusal."""
         broken = wish.unmet(now - head.checked, head.due - now, head.version)
         if not broken:
@@ -177,8 +186,9 @@ class Copies:
             more.append((b"replica-status", b"as-of=@%d, version=%d" % (head.checked, head.version)))
         return problem(504, broken + why, *more)
 
-    async def _newest(self, source: int, head: Head, method: str, asked: dict[bytes, str], more: list[Field],
-                      now: float) -> Reply:  # fmt: skip
+    async def _newest(
+        self, source: int, head: Head, method: str, asked: dict[bytes, str], more: list[Field], now: float
+    ) -> Reply:
         held = self._held.get(source)
         if held is None or held.head != head:
             held = self._hold(source, head, held)
@@ -201,8 +211,9 @@ class Copies:
         fields += more
         return _reply(coded, fields, method, asked)
 
-    async def _version(self, source: int, version: int, method: str, asked: dict[bytes, str], more: list[Field],
-                       now: float) -> Reply:  # fmt: skip
+    async def _version(
+        self, source: int, version: int, method: str, asked: dict[bytes, str], more: list[Field], now: float
+    ) -> Reply:
         edition, packed = edition_of(self._shelf, source, version), self._shelf.packed(source, version)
         if edition is None or packed is None:
             those = ", ".join(map(str, self._shelf.versions(source))) or "none"
@@ -271,8 +282,11 @@ def _reply(coded: Coded, fields: list[Field], method: str, asked: dict[bytes, st
         media_type = _value(fields, b"content-type").encode("latin-1")
         part = ranges.cut(coded.body, wanted, media_type, coded.etag.strip('"').encode())
         if part is not None and part.status == 416:
-            return problem(416, f"the copy has {len(coded.body)} bytes: ask for up to {ranges.MOST} separate ranges of "
-                           "them", *part.fields)  # fmt: skip
+            return problem(
+                416,
+                f"the copy has {len(coded.body)} bytes: ask for up to {ranges.MOST} separate ranges of them",
+                *part.fields,
+            )
         if part is not None:
             rest = _without(fields, b"content-type")
             return 206, [*rest, *part.fields, (b"content-length", b"%d" % len(part.body))], part.body

@@ -48,8 +48,12 @@ def digest_route(shelf: Digests, clock: Callable[[], float], name: str) -> Route
             body = await asyncio.to_thread(_written, shelf, clock(), name, since, int(after))
         except StoreError as error:
             return refusal(503, str(error))
-        fields = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Server": "unstale",
-                  "Vary": "accept-encoding"}  # fmt: skip
+        fields = {
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+            "Server": "unstale",
+            "Vary": "accept-encoding",
+        }
         if "gzip" in accepted(request.headers.get("accept-encoding", "")):
             fields["Content-Encoding"], body = "gzip", gzipped(body)
         return Response(body, 200, fields, MEDIA_TYPE)

@@ -54,8 +54,9 @@ def unpack(packed: bytes, digest: bytes, size: int) -> bytes:
                 return data
     except zstandard.ZstdError:
         pass
-    raise StoreError(sentence("copy", digest.hex()[:12], "is damaged on the disk",
-                              "poll the source again or restore a backup"))  # fmt: skip
+    raise StoreError(
+        sentence("copy", digest.hex()[:12], "is damaged on the disk", "poll the source again or restore a backup")
+    )
 
 
 def gzipped(data: bytes) -> bytes:

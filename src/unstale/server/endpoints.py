@@ -114,35 +114,47 @@ def openapi(endpoints: Sequence[Endpoint], version: str) -> dict[str, Any]:
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Unstale", "version": version,
-                 "description": "Sources, what is believed of them, and the budget. Times are UTC, lengths seconds."},
+        "info": {
+            "title": "Unstale",
+            "version": version,
+            "description": "Sources, what is believed of them, and the budget. Times are UTC, lengths seconds.",
+        },
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "schemas": {"Problem": _PROBLEM},
         },
-    }  # fmt: skip
+    }
 
 
 _PROBLEM: Shape = {
-    "type": "object", "required": ["type", "title", "status", "detail"],
-    "properties": {"type": {"type": "string"}, "title": {"type": "string"}, "status": {"type": "integer"},
-                   "detail": {"type": "string", "description": "What is wrong, in one sentence."}},
-}  # fmt: skip
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "What is wrong, in one sentence."},
+    },
+}
 
 
 def _operation(one: Endpoint) -> dict[str, Any]:
-    parameters = [{"name": name, "in": "query", "required": name in one.needs, "schema": shape}
-                  for name, shape in one.query.items()]  # fmt: skip
+    parameters = [
+        {"name": name, "in": "query", "required": name in one.needs, "schema": shape}
+        for name, shape in one.query.items()
+    ]
     if "{source}" in one.path:
         shape = {"type": "integer", "minimum": 1}
         parameters.insert(0, {"name": "source", "in": "path", "required": True, "schema": shape})
     answer: dict[str, Any] = {"description": one.meaning}
     if one.gives is not None:
         answer["content"] = {one.media_type: {"schema": one.gives}}
-    told = {"description": "What is wrong.",
-            "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}}  # fmt: skip
+    told = {
+        "description": "What is wrong.",
+        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
     operation: dict[str, Any] = {
         "operationId": f"{one.method.lower()} {one.path}".replace("/api/v1/", "").replace("/", " ").replace(" ", "-"),
         "summary": one.meaning,

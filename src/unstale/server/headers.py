@@ -102,7 +102,13 @@ def times(head: Head, edition: Edition) -> Times:
     # Through other replicas `checked` is when the first of them looked: the time at the root travels unchanged.
     # Structured fields date in whole seconds, too coarse to tell which of two replicas is ahead.
     status = b"as-of=@%d;ms=%d, checked=@%d, changed=@%d, version=%d, hops=%d" % (
-        checked, 1000.0 * (checked % 1.0), checked, edition.taken_at, edition.version, len(path) + 1)  # fmt: skip
+        checked,
+        1000.0 * (checked % 1.0),
+        checked,
+        edition.taken_at,
+        edition.version,
+        len(path) + 1,
+    )
     if head.failures:
         status += b", failures=%d" % head.failures
     return Times(checked, expires, fixed, status, b"".join(hop + b"; hit, " for hop in path))
@@ -116,9 +122,11 @@ def kept(edition: Edition, now: float, name: bytes) -> list[Field]:
         (b"last-modified", http_date(modified(edition))),
         (b"vary", b"accept-encoding"),
         (b"cache-status", name + b"; hit"),
-        (b"replica-status", b"changed=@%d, version=%d, hops=%d" % (
-            edition.taken_at, edition.version, len(_path(edition)) + 1)),
-    ]  # fmt: skip
+        (
+            b"replica-status",
+            b"changed=@%d, version=%d, hops=%d" % (edition.taken_at, edition.version, len(_path(edition)) + 1),
+        ),
+    ]
 
 
 def _path(edition: Edition) -> list[bytes]:

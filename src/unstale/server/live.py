@@ -90,8 +90,11 @@ class Live:
                 self._changes.append((self._told, change))
         self._seen = frozenset(row[0] for row in rows)
         counters = self._books.counters()
-        self._status = {"heard_at": stamp(self._books.heard()), "engine": self._books.engine(),
-                        "polls": {answer.value: counters.get(answer.value, 0) for answer in Answer}}  # fmt: skip
+        self._status = {
+            "heard_at": stamp(self._books.heard()),
+            "engine": self._books.engine(),
+            "polls": {answer.value: counters.get(answer.value, 0) for answer in Answer},
+        }
 
 
 def _event(name: str, body: dict[str, Any]) -> bytes:

@@ -42,27 +42,50 @@ class Metrics:
         def family(name: str, kind: str, meaning: str, *samples: Sample) -> None:
             lines.extend(written(f"unstale_{name}", kind, meaning, samples))
 
-        family("polls_total", "counter", "Polls recorded, by what they found.",
-               *(({"answer": a.value}, counters.get(a.value, 0)) for a in Answer))  # fmt: skip
+        family(
+            "polls_total",
+            "counter",
+            "Polls recorded, by what they found.",
+            *(({"answer": a.value}, counters.get(a.value, 0)) for a in Answer),
+        )
         family("received_bytes_total", "counter", "Bytes that polls brought.", (one, counters.get("bytes", 0)))
-        family("sources", "gauge", "Sources by state.", ({"state": "polled"}, total - paused - failing),
-               ({"state": "failing"}, failing), ({"state": "paused"}, paused))  # fmt: skip
+        family(
+            "sources",
+            "gauge",
+            "Sources by state.",
+            ({"state": "polled"}, total - paused - failing),
+            ({"state": "failing"}, failing),
+            ({"state": "paused"}, paused),
+        )
         family("hosts", "gauge", "Hosts that have sources.", (one, sum(1 for row in hosts if row[1])))
         family("last_poll_timestamp_seconds", "gauge", "When a source last answered.", *_at(books.heard()))
-        family("engine_running", "gauge", "Whether an engine polls from this store.",
-               (one, float(bool(engine.get("running")))))  # fmt: skip
+        family(
+            "engine_running",
+            "gauge",
+            "Whether an engine polls from this store.",
+            (one, float(bool(engine.get("running")))),
+        )
         family("engine_start_timestamp_seconds", "gauge", "When the engine started.", *_at(engine.get("started_at")))
         family("engine_last_plan_timestamp_seconds", "gauge", "When the engine last planned.", *_at(engine.get("at")))
         family("budget_per_second", "gauge", "What all polls together may cost.", (one, books.budget()[0]))
-        family("spent_total", "counter", "What polls have cost since the engine started.",
-               (one, float(engine.get("spent") or 0.0)))  # fmt: skip
+        family(
+            "spent_total",
+            "counter",
+            "What polls have cost since the engine started.",
+            (one, float(engine.get("spent") or 0.0)),
+        )
         if price is not None:
             family("price", "gauge", "Staleness that one more unit of budget would remove.", (one, price.price))
-            family("expected_freshness_ratio", "gauge", "Expected freshness of the copies, by weight.",
-                   (one, price.fresh))  # fmt: skip
+            family(
+                "expected_freshness_ratio", "gauge", "Expected freshness of the copies, by weight.", (one, price.fresh)
+            )
             family("even_freshness_ratio", "gauge", "The same, were all polled equally often.", (one, price.even))
-        family("copy_requests_total", "counter", "Requests for copies, by the status of the answer.",
-               *(({"status": str(status)}, count) for status, count in sorted(self._served.items())))  # fmt: skip
+        family(
+            "copy_requests_total",
+            "counter",
+            "Requests for copies, by the status of the answer.",
+            *(({"status": str(status)}, count) for status, count in sorted(self._served.items())),
+        )
         return "\n".join(lines) + "\n"
 
 

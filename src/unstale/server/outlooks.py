@@ -40,7 +40,7 @@ class Outlooks:
         #: when we last looked, on the loop's clock
         self._looked = -math.inf
         # The first look may compile for a second: not while somebody waits.
-        outlook(shelf.standing([], WIDTH), clock())
+        outlook(shelf.columns_of([], WIDTH), clock())
 
     def known(self, source: int, head: Head, now: float) -> float | None:
         """Of one copy, if it was looked up and cannot have moved by more than 0.02 since, or in this second."""
@@ -70,7 +70,7 @@ class Outlooks:
         if len(self._known) > MOST:
             self._known.clear()
         try:
-            standing = self._shelf.standing(list(asked), WIDTH)
+            standing = self._shelf.columns_of(list(asked), WIDTH)
             seen = outlook(standing, self._clock())
             each = zip(seen.fresh.tolist(), seen.change_rate.tolist(), strict=True)
             found = dict(zip(standing.source.tolist(), each, strict=True))

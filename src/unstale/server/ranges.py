@@ -14,7 +14,7 @@ _ONE = re.compile(r"\s*(\d{0,18})-(\d{0,18})\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RangeAnswer:
     """A status, the fields that go with it, and the bytes."""
 
     status: int
@@ -48,22 +48,22 @@ def wanted(header: str, size: int) -> list[tuple[int, int]] | None:
     return [] if len(found) > MOST or overlapping else found
 
 
-def cut(data: bytes, header: str, media_type: bytes, boundary: bytes) -> Part | None:
+def cut(data: bytes, header: str, media_type: bytes, boundary: bytes) -> RangeAnswer | None:
     """What answers a Range header, None if it asks for nothing special: then the whole is sent."""
     size = len(data)
     parts = wanted(header, size)
     if parts is None:
         return None
     if not parts:
-        return Part(416, [(b"content-range", b"bytes */%d" % size)], b"")
+        return RangeAnswer(416, [(b"content-range", b"bytes */%d" % size)], b"")
     if len(parts) == 1:
         ((begin, end),) = parts
         where = b"bytes %d-%d/%d" % (begin, end - 1, size)
-        return Part(206, [(b"content-range", where), (b"content-type", media_type)], data[begin:end])
+        return RangeAnswer(206, [(b"content-range", where), (b"content-type", media_type)], data[begin:end])
     pieces = [
         b"--%s\r\ncontent-type: %s\r\ncontent-range: bytes %d-%d/%d\r\n\r\n%s\r\n"
         % (boundary, media_type, begin, end - 1, size, data[begin:end])
         for begin, end in parts
     ]
     kind = b"multipart/byteranges; boundary=" + boundary
-    return Part(206, [(b"content-type", kind)], b"".join(pieces) + b"--%s--\r\n" % boundary)
+    return RangeAnswer(206, [(b"content-type", kind)], b"".join(pieces) + b"--%s--\r\n" % boundary)

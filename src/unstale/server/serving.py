@@ -24,9 +24,16 @@ CONNECTIONS, BACKLOG = 8192, 2048
 HEADER_SIZE = 64 * 1024
 
 
-async def serve(app: Any, host: str, port: int, *, token: str | None, stop: asyncio.Event,
-                ready: Callable[[int], None] | None = None,
-                ending: Callable[[], None] = lambda: None) -> None:  # fmt: skip
+async def serve(
+    app: Any,
+    host: str,
+    port: int,
+    *,
+    token: str | None,
+    stop: asyncio.Event,
+    ready: Callable[[int], None] | None = None,
+    ending: Callable[[], None] = lambda: None,
+) -> None:
     """Serve until `stop` is set. Port 0 takes a free one; `ready` is told which, `ending` ends answers that last."""
     try:
         from granian.constants import HTTPModes, Interfaces
@@ -38,10 +45,17 @@ async def serve(app: Any, host: str, port: int, *, token: str | None, stop: asyn
     check_binding(host, token)
     _raise_file_limit()
     server = Server(
-        app, address=host, port=port, interface=Interfaces.ASGINL, http=HTTPModes.http1, websockets=False,
-        backlog=BACKLOG, backpressure=CONNECTIONS, log_enabled=False,
+        app,
+        address=host,
+        port=port,
+        interface=Interfaces.ASGINL,
+        http=HTTPModes.http1,
+        websockets=False,
+        backlog=BACKLOG,
+        backpressure=CONNECTIONS,
+        log_enabled=False,
         http1_settings=HTTP1Settings(header_read_timeout=HEADER_TIME, max_buffer_size=HEADER_SIZE),
-    )  # fmt: skip
+    )
     running = asyncio.ensure_future(server.serve())
     stopping = asyncio.ensure_future(stop.wait())
     try:
@@ -68,8 +82,14 @@ def place(host: str, port: int) -> tuple[str, int]:
             return str(address), int(number)
     except (OSError, OverflowError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise InputError(sentence("listen", f"{host}:{port}", f"cannot be used ({why.lower()})",
-                                  "choose another place, or end what listens there")) from None  # fmt: skip
+        raise InputError(
+            sentence(
+                "listen",
+                f"{host}:{port}",
+                f"cannot be used ({why.lower()})",
+                "choose another place, or end what listens there",
+            )
+        ) from None
 
 
 async def _listening(host: str, port: int, running: asyncio.Future[None]) -> None:

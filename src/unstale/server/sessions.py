@@ -54,8 +54,9 @@ class TooMany(Exception):
 class Sessions:
     """Logins of one process: they end with it. The token makes an operator, a password whom it is for."""
 
-    def __init__(self, token: str | None, passwords: Mapping[Role, str] | None = None, *,
-                 clock: Callable[[], float]) -> None:  # fmt: skip
+    def __init__(
+        self, token: str | None, passwords: Mapping[Role, str] | None = None, *, clock: Callable[[], float]
+    ) -> None:
         self._token = None if token is None else hashlib.sha256(token.encode()).digest()
         self._passwords = {role: hashed(given) for role, given in (passwords or {}).items() if given}
         self._clock = clock
@@ -126,8 +127,13 @@ def hashed(password: str) -> str:
     if password.startswith("scrypt$"):
         _parts(password)
         return password
-    require(SHORTEST <= len(password) <= LONGEST, "password", f"of {len(password)} characters",
-            f"must have from {SHORTEST} to {LONGEST}", "choose a longer one")  # fmt: skip
+    require(
+        SHORTEST <= len(password) <= LONGEST,
+        "password",
+        f"of {len(password)} characters",
+        f"must have from {SHORTEST} to {LONGEST}",
+        "choose a longer one",
+    )
     salt = secrets.token_bytes(16)
     return f"scrypt${salt.hex()}${_slow(password, salt).hex()}"
 

@@ -44,8 +44,12 @@ def maybe(shape: Shape) -> Shape:
 
 def record(required: list[str] | None = None, **properties: Shape) -> Shape:
     """An object with these members and no others; all are required unless said otherwise."""
-    return {"type": "object", "properties": properties, "additionalProperties": False,
-            "required": list(properties) if required is None else required}  # fmt: skip
+    return {
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+        "required": list(properties) if required is None else required,
+    }
 
 
 def several(shape: Shape, most: int | None = None, least: int = 0) -> Shape:
@@ -81,8 +85,9 @@ def check(name: str, value: Any, shape: Shape) -> None:
             check(f"{name}[{i}]", one, shape.get("items", {}))
     elif isinstance(value, str):
         if not shape.get("minLength", 0) <= len(value) <= shape.get("maxLength", math.inf):
-            _refuse(name, f"of {len(value)} characters",
-                    f"must have {shape.get('minLength', 0)} to {shape['maxLength']}")  # fmt: skip
+            _refuse(
+                name, f"of {len(value)} characters", f"must have {shape.get('minLength', 0)} to {shape['maxLength']}"
+            )
     elif isinstance(value, int | float) and not isinstance(value, bool):
         low, above, high = shape.get("minimum"), shape.get("exclusiveMinimum"), shape.get("maximum", LARGEST)
         if (low is not None and value < low) or (above is not None and value <= above) or value > high:
@@ -107,8 +112,14 @@ def read_json(data: bytes) -> Any:
         _look_through(found, 0)
     except (ValueError, RecursionError) as error:
         why = str(error) if type(error) is ValueError and str(error).isascii() else "it cannot be read"
-        raise InputError(sentence("body", f"of {len(data)} bytes", f"is not plain JSON ({why[:80]})",
-                                  "send JSON with finite numbers, not too deeply nested")) from None  # fmt: skip
+        raise InputError(
+            sentence(
+                "body",
+                f"of {len(data)} bytes",
+                f"is not plain JSON ({why[:80]})",
+                "send JSON with finite numbers, not too deeply nested",
+            )
+        ) from None
     return found
 
 

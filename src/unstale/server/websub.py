@@ -28,8 +28,15 @@ class Websub:
 
     def endpoints(self) -> list[Endpoint]:
         """Where a source's callback is told."""
-        return [Endpoint("GET", "/api/v1/sources/{source}/websub", self.where, "The callback that a hub of this source "
-                         "may be given; needs the token.", record(callback=text(200)))]  # fmt: skip
+        return [
+            Endpoint(
+                "GET",
+                "/api/v1/sources/{source}/websub",
+                self.where,
+                "The callback that a hub of this source may be given; needs the token.",
+                record(callback=text(200)),
+            )
+        ]
 
     def routes(self) -> list[Route]:
         """The callbacks."""

@@ -129,7 +129,12 @@ def _within(rng: np.random.Generator, rates: Floats, starts: Floats, lengths: Fl
     """Poisson events whose rate is constant on each stretch, up to the horizon."""
     lengths = np.minimum(starts + lengths, horizon) - starts
     expected = rates * np.maximum(lengths, 0.0)
-    require(expected.sum() < 1e9, "changes", f"{expected.sum():.0e}", "are too many to draw",
-            "shorten the horizon or lower the rates")  # fmt: skip
+    require(
+        expected.sum() < 1e9,
+        "changes",
+        f"{expected.sum():.0e}",
+        "are too many to draw",
+        "shorten the horizon or lower the rates",
+    )
     row = np.repeat(np.arange(len(rates)), rng.poisson(expected))
     return np.sort(starts[row] + lengths[row] * rng.random(len(row)))

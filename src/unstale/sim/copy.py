@@ -89,8 +89,10 @@ class History:
         """Time fresh, or stale by at most tau."""
         first = np.append(self.changes, np.inf)[np.searchsorted(self.changes, self.polls)]
         stop = np.clip(np.append(self.polls[1:], np.inf), 0.0, self.stop)
-        return float(np.sum(np.clip(first + tau, np.clip(self.polls, 0.0, self.stop), stop))
-                     - np.sum(np.clip(self.polls, 0.0, self.stop)))  # fmt: skip
+        return float(
+            np.sum(np.clip(first + tau, np.clip(self.polls, 0.0, self.stop), stop))
+            - np.sum(np.clip(self.polls, 0.0, self.stop))
+        )
 
     @staticmethod
     def _harm(penalty: Penalty, change: Floats, begin: Floats, stop: Floats) -> float:
@@ -116,9 +118,17 @@ class CopyRun:
     changes: int
 
 
-def simulate_copy(changes: Process | WeeklyPoisson, polls: Process | Sweep, penalty: Penalty | None = None, *,
-                  polls_count: int = 100_000, horizon: float | None = None, seed: int = 0,
-                  tau: float | None = None, batches: int = 64) -> CopyRun:  # fmt: skip
+def simulate_copy(
+    changes: Process | WeeklyPoisson,
+    polls: Process | Sweep,
+    penalty: Penalty | None = None,
+    *,
+    polls_count: int = 100_000,
+    horizon: float | None = None,
+    seed: int = 0,
+    tau: float | None = None,
+    batches: int = 64,
+) -> CopyRun:
     """Simulate one copy for about `polls_count` polls, or for the time `horizon`, in independent batches.
 
     Time averages of what `unstale.core.staleness` computes: freshness, age, lag, missed changes, and, if asked,
@@ -160,8 +170,7 @@ def simulate_copy(changes: Process | WeeklyPoisson, polls: Process | Sweep, pena
     )
 
 
-def draw(changes: Process | WeeklyPoisson, polls: Process | Sweep, horizon: float,
-         rng: np.random.Generator) -> History:  # fmt: skip
+def draw(changes: Process | WeeklyPoisson, polls: Process | Sweep, horizon: float, rng: np.random.Generator) -> History:
     """One stationary history of a copy from 0 to the horizon.
 
     Polls come at times that are random to the source, so the changes are met in equilibrium at the last poll
@@ -209,8 +218,15 @@ def _onward(process: Process, now: float, horizon: float, rng: np.random.Generat
     return np.concatenate([*parts, [now]])
 
 
-def _drawn(changes: Process | WeeklyPoisson, polls: Process | Sweep, penalty: Penalty | None, length: float,
-           seed: int, tau: float | None, batches: int) -> Floats:  # fmt: skip
+def _drawn(
+    changes: Process | WeeklyPoisson,
+    polls: Process | Sweep,
+    penalty: Penalty | None,
+    length: float,
+    seed: int,
+    tau: float | None,
+    batches: int,
+) -> Floats:
     sums = np.zeros((batches, 8))
     for row, stream in zip(sums, np.random.SeedSequence(seed).spawn(batches), strict=True):
         history = draw(changes, polls, length, np.random.Generator(np.random.PCG64(stream)))
@@ -225,8 +241,9 @@ def _drawn(changes: Process | WeeklyPoisson, polls: Process | Sweep, penalty: Pe
     return sums
 
 
-def _compiled(changes: Process | WeeklyPoisson, polls: Process | Sweep, length: float, seed: int,
-              tau: float | None, batches: int) -> Floats | None:  # fmt: skip
+def _compiled(
+    changes: Process | WeeklyPoisson, polls: Process | Sweep, length: float, seed: int, tau: float | None, batches: int
+) -> Floats | None:
     if isinstance(changes, WeeklyPoisson) or (isinstance(polls, Sweep) and polls.sources is not None):
         return None
     change_law = kernels.law_of(changes)
@@ -264,8 +281,13 @@ def _summed_growth(penalty: Penalty) -> float:
 
 def require_events(expected: float, name: str, value: float) -> None:
     """Refuse what would take hours."""
-    require(expected <= MOST_EVENTS, name, f"{value:g} with about {expected:.3g} events",
-            f"must give {MOST_EVENTS:.0e} events at most", "simulate less")  # fmt: skip
+    require(
+        expected <= MOST_EVENTS,
+        name,
+        f"{value:g} with about {expected:.3g} events",
+        f"must give {MOST_EVENTS:.0e} events at most",
+        "simulate less",
+    )
 
 
 def checked_seed(seed: object) -> int:

@@ -194,9 +194,20 @@ def met(kind: int, shape: float, scale: float, state: Any) -> tuple[float, float
 
 
 @compiled
-def history(seed: Any, source: int, run: int, change_kind: int, change_shape: float, change_scale: float,
-            change_mean: float, poll_kind: int, poll_shape: float, poll_scale: float, horizon: float,
-            tau: float) -> tuple[float, float, float, float, int, int, int]:  # fmt: skip
+def history(
+    seed: Any,
+    source: int,
+    run: int,
+    change_kind: int,
+    change_shape: float,
+    change_scale: float,
+    change_mean: float,
+    poll_kind: int,
+    poll_shape: float,
+    poll_scale: float,
+    horizon: float,
+    tau: float,
+) -> tuple[float, float, float, float, int, int, int]:
     """One run of one copy from 0 to the horizon: time fresh, ∫ age, ∫ number of unseen changes, time stale by
     at most tau or fresh, polls, changes, and polls that found a change.
 
@@ -259,21 +270,56 @@ def history(seed: Any, source: int, run: int, change_kind: int, change_shape: fl
 
 
 @compiled
-def copy_runs(seed: Any, first: int, last: int, change_kind: int, change_shape: float, change_scale: float,
-              change_mean: float, poll_kind: int, poll_shape: float, poll_scale: float, horizon: float, tau: float,
-              out: Floats) -> None:  # fmt: skip
+def copy_runs(
+    seed: Any,
+    first: int,
+    last: int,
+    change_kind: int,
+    change_shape: float,
+    change_scale: float,
+    change_mean: float,
+    poll_kind: int,
+    poll_shape: float,
+    poll_scale: float,
+    horizon: float,
+    tau: float,
+    out: Floats,
+) -> None:
     """Rows first..last of `out`: what `history` gives for as many runs of one copy."""
     for run in range(first, last):
         row = out[run]
         row[0], row[1], row[2], row[3], row[4], row[5], row[6] = history(
-            seed, 0, run, change_kind, change_shape, change_scale, change_mean, poll_kind, poll_shape, poll_scale,
-            horizon, tau)  # fmt: skip
+            seed,
+            0,
+            run,
+            change_kind,
+            change_shape,
+            change_scale,
+            change_mean,
+            poll_kind,
+            poll_shape,
+            poll_scale,
+            horizon,
+            tau,
+        )
 
 
 @compiled
-def fleet_runs(seed: Any, first: int, last: int, runs: int, change_kind: Any, change_shape: Floats,
-               change_scale: Floats, change_mean: Floats, poll_kind: int, poll_shape: float, poll_scale: Floats,
-               horizon: float, out: Floats) -> None:  # fmt: skip
+def fleet_runs(
+    seed: Any,
+    first: int,
+    last: int,
+    runs: int,
+    change_kind: Any,
+    change_shape: Floats,
+    change_scale: Floats,
+    change_mean: Floats,
+    poll_kind: int,
+    poll_shape: float,
+    poll_scale: Floats,
+    horizon: float,
+    out: Floats,
+) -> None:
     """Columns of `out` for sources first..last: means over the runs of freshness and age, the sums of their
     squared deviations, and polls, changes and polls that found a change, added up."""
     for i in range(first, last):
@@ -282,8 +328,19 @@ def fleet_runs(seed: Any, first: int, last: int, runs: int, change_kind: Any, ch
         for run in range(runs):
             if poll_scale[i] < math.inf:
                 fresh, age, _, _, polled, changed, useful = history(
-                    seed, i, run, change_kind[i], change_shape[i], change_scale[i], change_mean[i], poll_kind,
-                    poll_shape, poll_scale[i], horizon, 0.0)  # fmt: skip
+                    seed,
+                    i,
+                    run,
+                    change_kind[i],
+                    change_shape[i],
+                    change_scale[i],
+                    change_mean[i],
+                    poll_kind,
+                    poll_shape,
+                    poll_scale[i],
+                    horizon,
+                    0.0,
+                )
                 polls, changes, found = polls + polled, changes + changed, found + useful
             elif change_scale[i] < math.inf:
                 fresh, age = 0.0, math.inf

@@ -78,8 +78,9 @@ class _Gate:
         return outage >= 0 and time < self._up[outage]
 
 
-def _polls(world: World, policy: Policy, horizon: float, changes: list[np.ndarray],
-           rngs: list[np.random.Generator]) -> Log:  # fmt: skip
+def _polls(
+    world: World, policy: Policy, horizon: float, changes: list[np.ndarray], rngs: list[np.random.Generator]
+) -> Log:
     """Every poll that starts before the horizon: source, start, arrival, answered."""
     gates = [_Gate(host) for host in world.hosts]
     gate_of = [gates[h] if h >= 0 else None for h in world.host.tolist()]

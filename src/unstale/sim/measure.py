@@ -44,8 +44,17 @@ class Measure:
 class Measured:
     """What was measured between warmup and horizon. Each measure is computed when it is asked for."""
 
-    def __init__(self, weight: Floats, cost: Floats, changes: list[Floats], requests: list[Floats], log: Log,
-                 horizon: float, warmup: float, batches: int) -> None:  # fmt: skip
+    def __init__(
+        self,
+        weight: Floats,
+        cost: Floats,
+        changes: list[Floats],
+        requests: list[Floats],
+        log: Log,
+        horizon: float,
+        warmup: float,
+        batches: int,
+    ) -> None:
         self.log, self.horizon, self.warmup = log, horizon, warmup
         self._weight, self._cost = weight, cost
         self._edges = np.linspace(warmup, horizon, batches + 1)

@@ -76,8 +76,9 @@ class OpenLoop(_Planned):
     as many as without.
     """
 
-    def __init__(self, sync_rate: ArrayLike, order: Order = "fixed", *, spread: float = 0.0,
-                 windows: Windows | None = None) -> None:  # fmt: skip
+    def __init__(
+        self, sync_rate: ArrayLike, order: Order = "fixed", *, spread: float = 0.0, windows: Windows | None = None
+    ) -> None:
         self.sync_rate = numbers("sync_rate", sync_rate, least=0)
         self.order, self.windows = order, windows
         self.spread = number("spread", spread, least=0, most=1)
@@ -87,8 +88,10 @@ class OpenLoop(_Planned):
             interval = 1.0 / column("sync_rate", self.sync_rate, len(world))
         gap = self._gap if self.spread else None
         # One source at a time, each from its own stream: what one is given does not depend on the others.
-        drawn = (orders.poll_times([t], 0.0, horizon, self.order, phase=[p], rng=rng, gap=gap)[0]
-                 for t, p, rng in zip(interval, orders.phases(interval), rngs, strict=True))  # fmt: skip
+        drawn = (
+            orders.poll_times([t], 0.0, horizon, self.order, phase=[p], rng=rng, gap=gap)[0]
+            for t, p, rng in zip(interval, orders.phases(interval), rngs, strict=True)
+        )
         if self.windows is None:
             return list(drawn)
         during = Windows(np.clip(self.windows.start, 0.0, horizon), np.clip(self.windows.stop, 0.0, horizon))
@@ -126,8 +129,16 @@ class KeeperPolicy:
     `host_price`. `records` holds what the keeper knows, during and after a run.
     """
 
-    def __init__(self, price: float, change_rate: ArrayLike, *, value: Value | None = None, shortest: ArrayLike = 0.0,
-                 longest: ArrayLike = NEVER, surcharge: ArrayLike = 0.0) -> None:  # fmt: skip
+    def __init__(
+        self,
+        price: float,
+        change_rate: ArrayLike,
+        *,
+        value: Value | None = None,
+        shortest: ArrayLike = 0.0,
+        longest: ArrayLike = NEVER,
+        surcharge: ArrayLike = 0.0,
+    ) -> None:
         self.price = number("price", price, least=0)
         self.value = value
         self._rate = numbers("change_rate", change_rate, least=0)

@@ -42,8 +42,9 @@ class ReplicasRun:
     contacts: int
 
 
-def simulate_cascade(changes: Process, polls: Sequence[Process], *, horizon: float = 10_000.0, seed: int = 0,
-                     batches: int = 64) -> ReplicasRun:  # fmt: skip
+def simulate_cascade(
+    changes: Process, polls: Sequence[Process], *, horizon: float = 10_000.0, seed: int = 0, batches: int = 64
+) -> ReplicasRun:
     """Simulate a chain of replicas, each polling the one before it; freshness of each, from the top down.
 
     What `core.replication.cascade_levels` computes, within a few standard errors. [004 sect. V, Figure 9].
@@ -63,9 +64,18 @@ def simulate_cascade(changes: Process, polls: Sequence[Process], *, horizon: flo
     return ReplicasRun(freshness, int(out[:, 0].sum()), int(out[:, 1].sum()), 0)
 
 
-def simulate_cooperation(changes: Process, polls: Process, contacts: Process, replicas: int, peers: int = 1, *,
-                         selection: Selection = "random", horizon: float = 10_000.0, seed: int = 0,
-                         batches: int = 64) -> ReplicasRun:  # fmt: skip
+def simulate_cooperation(
+    changes: Process,
+    polls: Process,
+    contacts: Process,
+    replicas: int,
+    peers: int = 1,
+    *,
+    selection: Selection = "random",
+    horizon: float = 10_000.0,
+    seed: int = 0,
+    batches: int = 64,
+) -> ReplicasRun:
     """Simulate m replicas that poll the source and ask each other; freshness is the mean over all of them.
 
     What `core.replication.cooperative_freshness` computes if all is Poisson, and the answer if it is not. Random
@@ -137,8 +147,18 @@ def _cascade_runs(seed: Any, first: int, last: int, laws: Floats, horizon: float
 
 
 @compiled
-def _cooperation_runs(seed: Any, first: int, last: int, laws: Floats, m: int, k: int, recent: bool, warm: float,
-                      horizon: float, out: Floats) -> None:  # fmt: skip
+def _cooperation_runs(
+    seed: Any,
+    first: int,
+    last: int,
+    laws: Floats,
+    m: int,
+    k: int,
+    recent: bool,
+    warm: float,
+    horizon: float,
+    out: Floats,
+) -> None:
     """Rows first..last of `out`: time fresh of all replicas together, changes, polls of the source, contacts."""
     due = np.empty(2 * m)
     held, polled, asked = np.zeros(m), np.zeros(m), np.zeros((m, k), np.int64)

@@ -28,7 +28,7 @@ from unstale.errors import InputError, sentence
 from unstale.sim import loop
 from unstale.sim.changes import Bursty
 from unstale.sim.copy import checked_seed, simulate_copy
-from unstale.sim.fleet import predicted, simulate_fleet
+from unstale.sim.fleet_run import predicted, simulate_fleet
 from unstale.sim.policies import OpenLoop, Policy
 from unstale.sim.statistics import Estimate
 from unstale.sim.world import Host, World
@@ -93,19 +93,33 @@ def _heavy_tail(days: float, seed: int) -> list[Row]:
     rate, weight, kind = np.geomspace(0.2, 20.0, 40), np.ones(40), "pareto:1.5"
     known = Fleet.of(value_of("freshness", rate, changes=named(kind, 1.0)), weight=weight)
     blind = Fleet.of(value_of("freshness", rate), weight=weight)
-    plans = {"knows the tail": price.plan(known, 80.0).sync_rate, "assumes Poisson": price.plan(blind, 80.0).sync_rate,
-             "uniform": np.full(40, 2.0)}  # fmt: skip
+    plans = {
+        "knows the tail": price.plan(known, 80.0).sync_rate,
+        "assumes Poisson": price.plan(blind, 80.0).sync_rate,
+        "uniform": np.full(40, 2.0),
+    }
     return [_fleet_row(name, rate, sync, weight, days, seed, kind) for name, sync in plans.items()]
 
 
 def _phase_lock(days: float, seed: int) -> list[Row]:
     """An hourly source polled hourly: the phase never moves, so the average is nobody's experience."""
     rows = []
-    for name, polls in (("every hour", Constant(HOUR)), ("jittered by 20 %", jittered(HOUR, 0.2)),
-                        ("at random", Poisson(1 / HOUR))):  # fmt: skip
+    for name, polls in (
+        ("every hour", Constant(HOUR)),
+        ("jittered by 20 %", jittered(HOUR, 0.2)),
+        ("at random", Poisson(1 / HOUR)),
+    ):
         run = simulate_copy(Constant(HOUR), polls, horizon=64 * days, seed=seed)
-        rows.append(Row(name, run.polls / (64 * days), run.freshness, run.age,
-                        float(freshness(Constant(HOUR), polls)), float(age(Constant(HOUR), polls))))  # fmt: skip
+        rows.append(
+            Row(
+                name,
+                run.polls / (64 * days),
+                run.freshness,
+                run.age,
+                float(freshness(Constant(HOUR), polls)),
+                float(age(Constant(HOUR), polls)),
+            )
+        )
     return rows
 
 
@@ -115,8 +129,10 @@ def _bursty(days: float, seed: int) -> list[Row]:
     rate = np.geomspace(1.0, 20.0, 40)
     world = World([Bursty(0.1 * r, 9.1 * r, 1.8, 0.2) for r in rate])
     optimal = price.plan(Fleet.of(value_of("freshness", rate)), 160.0).sync_rate
-    return [_loop_row(name, world, OpenLoop(sync), days, seed, predicted(rate, sync))
-            for name, sync in (("assumes Poisson", optimal), ("uniform", np.full(40, 4.0)))]  # fmt: skip
+    return [
+        _loop_row(name, world, OpenLoop(sync), days, seed, predicted(rate, sync))
+        for name, sync in (("assumes Poisson", optimal), ("uniform", np.full(40, 4.0)))
+    ]
 
 
 def _weekly(days: float, seed: int) -> list[Row]:
@@ -128,8 +144,10 @@ def _weekly(days: float, seed: int) -> list[Row]:
     weeks = np.arange(math.ceil(days / WEEK))[:, None] * WEEK + np.arange(5)
     office = Windows((weeks + 9 * HOUR).ravel(), (weeks + 17.5 * HOUR).ravel())
     polls = np.full(8, 100 / WEEK)
-    return [_loop_row("around the clock", world, OpenLoop(polls), days, seed),
-            _loop_row("in office hours", world, OpenLoop(polls, windows=office), days, seed)]  # fmt: skip
+    return [
+        _loop_row("around the clock", world, OpenLoop(polls), days, seed),
+        _loop_row("in office hours", world, OpenLoop(polls, windows=office), days, seed),
+    ]
 
 
 def _outage(days: float, seed: int) -> list[Row]:
@@ -153,17 +171,26 @@ def _rules(rate: Floats, weight: Floats, budget: float, days: float, seed: int, 
     return [_fleet_row(name, rate, sync, weight, days, seed) for name, sync in plans.items()]
 
 
-def _fleet_row(name: str, rate: Floats, sync: Floats, weight: Floats, days: float, seed: int,
-               kind: str = "poisson") -> Row:  # fmt: skip
+def _fleet_row(
+    name: str, rate: Floats, sync: Floats, weight: Floats, days: float, seed: int, kind: str = "poisson"
+) -> Row:
     run = simulate_fleet(rate, sync, horizon=days, seed=seed, process=kind, weight=weight, runs=200)
     fresh, old = predicted(rate, sync, process=kind)
-    return Row(name, float(run.polls.sum()) / run.time, run.fleet_freshness, run.fleet_age,
-               float(np.average(fresh, weights=weight)), float(np.average(old, weights=weight)), run.freshness,
-               fresh)  # fmt: skip
+    return Row(
+        name,
+        float(run.polls.sum()) / run.time,
+        run.fleet_freshness,
+        run.fleet_age,
+        float(np.average(fresh, weights=weight)),
+        float(np.average(old, weights=weight)),
+        run.freshness,
+        fresh,
+    )
 
 
-def _loop_row(name: str, world: World, policy: Policy, days: float, seed: int,
-              formulas: tuple[Floats, Floats] | None = None) -> Row:  # fmt: skip
+def _loop_row(
+    name: str, world: World, policy: Policy, days: float, seed: int, formulas: tuple[Floats, Floats] | None = None
+) -> Row:
     run = loop.run(world, policy, horizon=1.1 * days, warmup=0.1 * days, seed=seed)
     fresh, old = (None, None) if formulas is None else (float(np.mean(x)) for x in formulas)
     return Row(name, float(run.polls.sum()) / days, run.freshness.fleet, run.age.fleet, fresh, old)

@@ -57,8 +57,9 @@ class ShardRun:
     price_error: float
 
 
-def shard_run(shards: int, sources: int, *, stale: float, days: int, rng: np.random.Generator,
-              weather: Weather | None = None) -> ShardRun:  # fmt: skip
+def shard_run(
+    shards: int, sources: int, *, stale: float, days: int, rng: np.random.Generator, weather: Weather | None = None
+) -> ShardRun:
     """Freshness lost by `shards` of so many `sources` each that hear the fleet's price once every `stale` days.
 
     lost = 1 − (late freshness + price·(budget − late spending)/Σ weight)/freshness, averaged over time. Shards hear
@@ -131,8 +132,11 @@ class _World:
                 return 1.0 - float(np.dot(self.weight, value.staleness(stretch / rate))) / weight
 
         whole = fresh(1.0)
-        return whole + price * left / weight, whole if left >= 0 else fresh(1.0 - left / self.budget), \
-            max(left, 0.0) / self.budget  # fmt: skip
+        return (
+            whole + price * left / weight,
+            whole if left >= 0 else fresh(1.0 - left / self.budget),
+            max(left, 0.0) / self.budget,
+        )
 
     def drift(self) -> None:
         """On to the next moment."""

@@ -125,8 +125,10 @@ class World:
 
     def draw(self, seed: int, horizon: float) -> Drawn:
         """The history that belongs to this seed: changes and requests in [0, horizon], and streams for polls."""
-        changes = [change_times(c, _rng(seed, k, _NATURE), horizon)
-                   for c, k in zip(self.changes, self.key.tolist(), strict=True)]  # fmt: skip
+        changes = [
+            change_times(c, _rng(seed, k, _NATURE), horizon)
+            for c, k in zip(self.changes, self.key.tolist(), strict=True)
+        ]
         for turn, (shock, rows) in enumerate(self.shocks):
             events = change_times(shock.events, _rng(seed, turn, _SHOCKS), horizon)
             for row in rows.tolist():
@@ -152,12 +154,25 @@ def _rng(seed: int, key: int, stream: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(key, stream))))
 
 
-def column(name: str, values: ArrayLike, n: int, *, above: float | None = None, least: float | None = None,
-           most: float | None = None, infinite: bool = False) -> Floats:  # fmt: skip
+def column(
+    name: str,
+    values: ArrayLike,
+    n: int,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    infinite: bool = False,
+) -> Floats:
     """`values` as a column with one number for each of n sources (or hosts); a scalar stands for all."""
     x = numbers(name, values, above=above, least=least, most=most, infinite=infinite)
-    require(x.ndim == 0 or x.shape == (n,), name, f"of shape {x.shape}", f"must have {n} values",
-            "give one per source, or one for all")  # fmt: skip
+    require(
+        x.ndim == 0 or x.shape == (n,),
+        name,
+        f"of shape {x.shape}",
+        f"must have {n} values",
+        "give one per source, or one for all",
+    )
     return np.broadcast_to(x, (n,)) if x.ndim == 0 else x
 
 
@@ -165,7 +180,10 @@ def _rows(name: str, values: ArrayLike, n: int | None, below: int | None, least:
     x = np.asarray(values)
     fits = x.size == 0 or (x.dtype.kind in "iu" and x.min() >= least and (below is None or x.max() < below))
     if not fits or x.ndim > 1 or (n is not None and x.ndim == 1 and len(x) != n):
-        raise InputError(sentence(name, repr(values)[:60], "must be whole numbers that name rows, one per source",
-                                  "number them from 0"))  # fmt: skip
+        raise InputError(
+            sentence(
+                name, repr(values)[:60], "must be whole numbers that name rows, one per source", "number them from 0"
+            )
+        )
     rows = x.astype(np.intp)
     return np.broadcast_to(rows, (n,)) if n is not None and rows.ndim == 0 else np.atleast_1d(rows)

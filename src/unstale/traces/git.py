@@ -24,15 +24,28 @@ _MARK = b"//"
 #: what a repository's own configuration could make git run, or a user's could make it print
 _CALM = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "log.showRoot=true")
 # The mailmap is off because a bare clone would look for it among contents that it may not have.
-_LOG = ("log", "-z", "--first-parent", f"--format={_MARK.decode()}%ct", "--no-color", "--no-show-signature",
-        "--no-mailmap")  # fmt: skip
+_LOG = (
+    "log",
+    "-z",
+    "--first-parent",
+    f"--format={_MARK.decode()}%ct",
+    "--no-color",
+    "--no-show-signature",
+    "--no-mailmap",
+)
 _NAMES = ("-m", "--name-only", "--no-renames", "--no-relative", "--no-ext-diff", "--no-textconv")
-_ALONE = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none",
-          "LC_ALL": "C"}  # fmt: skip
+_ALONE = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "LC_ALL": "C",
+}
 
 
-def read_git(repository: str, *, per: Literal["file", "repo"] = "file", since: float | None = None,
-             now: float | None = None) -> tuple[Trace, Problems]:  # fmt: skip
+def read_git(
+    repository: str, *, per: Literal["file", "repo"] = "file", since: float | None = None, now: float | None = None
+) -> tuple[Trace, Problems]:
     """The changes of each file (by its path), or of the repository (by its folder's name), and what was wrong.
 
     The history is the one of the checked-out branch, first parents only: a merge changes what it brings in, at the
@@ -45,8 +58,14 @@ def read_git(repository: str, *, per: Literal["file", "repo"] = "file", since: f
         raise InputError(sentence("repository", repr(repository), "is not a folder", remedy))
     if per == "file" and _said(repository, "rev-parse", "--is-shallow-repository") == "true":
         # its oldest commit would seem to make every file anew
-        raise InputError(sentence("repository", repr(repository), "is a shallow clone, which lacks the beginning",
-                                  "git fetch --unshallow --filter=blob:none gets the rest"))  # fmt: skip
+        raise InputError(
+            sentence(
+                "repository",
+                repr(repository),
+                "is a shallow clone, which lacks the beginning",
+                "git fetch --unshallow --filter=blob:none gets the rest",
+            )
+        )
     names: dict[bytes, int] = {}
     which, when = array("q"), array("q")
     time = 0
@@ -96,8 +115,13 @@ def _start(repository: str, words: Sequence[str], errors: int | IO[bytes]) -> su
     # Variables that point to another repository would win over -C.
     ours = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k.startswith(("GIT_CONFIG", "GIT_EXEC"))}
     try:
-        return subprocess.Popen(["git", "--no-pager", "-C", repository, *calm, *words], stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=errors, env=ours | _ALONE)  # fmt: skip
+        return subprocess.Popen(
+            ["git", "--no-pager", "-C", repository, *calm, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=ours | _ALONE,
+        )
     except OSError as error:
         raise InputError(sentence("git", f"({error.strerror})", "cannot be started", "install git")) from None
 

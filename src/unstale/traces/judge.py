@@ -20,9 +20,17 @@ from unstale.traces.times import Times, column
 _MILLISECONDS = 1e11
 
 
-def judge(place: str, source: pa.Array, times: Times, *, now: float | None = None, malformed: int = 0,
-          examples: dict[str, str] | None = None, columns: tuple[str, str] | None = None,
-          in_order: bool = True) -> tuple[Trace, Problems]:  # fmt: skip
+def judge(
+    place: str,
+    source: pa.Array,
+    times: Times,
+    *,
+    now: float | None = None,
+    malformed: int = 0,
+    examples: dict[str, str] | None = None,
+    columns: tuple[str, str] | None = None,
+    in_order: bool = True,
+) -> tuple[Trace, Problems]:
     """The trace in rows of sources and times, and what was wrong with them.
 
     `source` is Arrow text, plain or dictionary-encoded, null where a row names none; `now` is the present, after which
@@ -60,8 +68,15 @@ def judge(place: str, source: pa.Array, times: Times, *, now: float | None = Non
     return trace, Problems(rows, **counts, examples=first, columns=columns)
 
 
-def judge_values(place: str, source: pa.Array, values: pa.ChunkedArray, *, name: str = "t",
-                 examples: dict[str, str] | None = None, **rest: Any) -> tuple[Trace, Problems]:  # fmt: skip
+def judge_values(
+    place: str,
+    source: pa.Array,
+    values: pa.ChunkedArray,
+    *,
+    name: str = "t",
+    examples: dict[str, str] | None = None,
+    **rest: Any,
+) -> tuple[Trace, Problems]:
     """The same for times as they were written, in the column `name`; `rest` as for `judge`."""
     times = column(name, values)
     first = dict(examples or {})
@@ -71,8 +86,9 @@ def judge_values(place: str, source: pa.Array, values: pa.ChunkedArray, *, name:
     return judge(place, source, times, examples=first, **rest)
 
 
-def judge_texts(place: str, rows: Sequence[tuple[str | None, str | None]], *, now: float | None = None,
-                malformed: int = 0) -> tuple[Trace, Problems]:  # fmt: skip
+def judge_texts(
+    place: str, rows: Sequence[tuple[str | None, str | None]], *, now: float | None = None, malformed: int = 0
+) -> tuple[Trace, Problems]:
     """The same for pairs of a source and a time that come in no order."""
     source, values = (pa.array([row[k] for row in rows], pa.string()) for k in (0, 1))
     return judge_values(place, source, pa.chunked_array([values]), now=now, malformed=malformed, in_order=False)

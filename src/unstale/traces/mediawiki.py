@@ -25,8 +25,12 @@ _EXAMPLE = "https://en.wikipedia.org/w/api.php?titles=Coffee"
 Change = tuple[str | None, str | None]
 
 
-def read_mediawiki(places: Sequence[str], *, titles: Sequence[str] = (), now: float | None = None,
-                   ) -> tuple[Trace, Problems]:  # fmt: skip
+def read_mediawiki(
+    places: Sequence[str],
+    *,
+    titles: Sequence[str] = (),
+    now: float | None = None,
+) -> tuple[Trace, Problems]:
     """The changes of each title in files or at addresses, and what was wrong with them.
 
     A file holds answers of the API (prop=revisions, list=allrevisions or list=recentchanges, either format version),

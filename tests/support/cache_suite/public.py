@@ -34,9 +34,13 @@ async def run(directory: Path) -> dict[str, Any]:
     assert node is not None, "node is not installed"
     origin, port = _port(), _port()
     settings = {
-        "npm_config_protocol": "http", "npm_config_port": str(origin), "npm_config_id": "", "npm_package_config_id": "",
-        "npm_config_base": f"http://127.0.0.1:{port}", "npm_config_pidfile": os.devnull,
-    }  # fmt: skip
+        "npm_config_protocol": "http",
+        "npm_config_port": str(origin),
+        "npm_config_id": "",
+        "npm_package_config_id": "",
+        "npm_config_base": f"http://127.0.0.1:{port}",
+        "npm_config_pidfile": os.devnull,
+    }
     environment = os.environ | settings
     server = await asyncio.create_subprocess_exec(
         node, "--no-warnings", "server/server.mjs", cwd=directory, env=environment, stdout=asyncio.subprocess.DEVNULL

@@ -12,16 +12,71 @@ from unstale.adapters import addresses
 from unstale.adapters.addresses import Gate, web_address
 from unstale.errors import InputError
 
-PUBLIC = ["1.1.1.1", "93.184.215.14", "100.63.255.255", "100.128.0.0", "172.15.0.1", "172.32.0.1", "192.0.1.1",
-          "198.17.255.255", "198.20.0.0", "223.255.255.255", "2606:4700::1111", "2a00:1450::1", "2001:4860:4860::8888",
-          "::ffff:1.1.1.1"]  # fmt: skip
-PRIVATE = ["0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.127.255.255", "127.0.0.1", "127.255.255.255",
-           "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.2.1", "192.88.99.1", "192.168.1.1",
-           "198.18.0.1", "198.19.255.255", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.1.1.1", "240.0.0.1",
-           "255.255.255.255", "::", "::1", "::7f00:1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:100.64.0.1",
-           "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::1", "100::1", "2001::1", "2001:10::1", "2001:20::1",
-           "2001:db8::1", "2002:7f00:1::", "2002:a00:1::", "3fff::1", "5f00::1", "fc00::1", "fd00:ec2::254", "fe80::1",
-           "fe80::1%lo", "fec0::1", "ff02::1", "4000::1"]  # fmt: skip
+PUBLIC = [
+    "1.1.1.1",
+    "93.184.215.14",
+    "100.63.255.255",
+    "100.128.0.0",
+    "172.15.0.1",
+    "172.32.0.1",
+    "192.0.1.1",
+    "198.17.255.255",
+    "198.20.0.0",
+    "223.255.255.255",
+    "2606:4700::1111",
+    "2a00:1450::1",
+    "2001:4860:4860::8888",
+    "::ffff:1.1.1.1",
+]
+PRIVATE = [
+    "0.0.0.0",
+    "0.1.2.3",
+    "10.0.0.1",
+    "100.64.0.1",
+    "100.127.255.255",
+    "127.0.0.1",
+    "127.255.255.255",
+    "169.254.169.254",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.0.0.1",
+    "192.0.2.1",
+    "192.88.99.1",
+    "192.168.1.1",
+    "198.18.0.1",
+    "198.19.255.255",
+    "198.51.100.1",
+    "203.0.113.1",
+    "224.0.0.1",
+    "239.1.1.1",
+    "240.0.0.1",
+    "255.255.255.255",
+    "::",
+    "::1",
+    "::7f00:1",
+    "::ffff:127.0.0.1",
+    "::ffff:10.0.0.1",
+    "::ffff:100.64.0.1",
+    "64:ff9b::7f00:1",
+    "64:ff9b::a9fe:a9fe",
+    "64:ff9b:1::1",
+    "100::1",
+    "2001::1",
+    "2001:10::1",
+    "2001:20::1",
+    "2001:db8::1",
+    "2002:7f00:1::",
+    "2002:a00:1::",
+    "3fff::1",
+    "5f00::1",
+    "fc00::1",
+    "fd00:ec2::254",
+    "fe80::1",
+    "fe80::1%lo",
+    "fec0::1",
+    "ff02::1",
+    "4000::1",
+]
 
 
 @pytest.mark.parametrize("ip", PUBLIC)
@@ -40,8 +95,13 @@ def _sane(ip: IPv4Address | IPv6Address) -> bool:
     return ip.is_global and not (ip.is_multicast or ip.is_reserved or ip.is_private or ip.is_link_local)
 
 
-@given(st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6), st.integers(0, 2**32 - 1).map(
-    lambda low: IPv6Address(0xFFFF << 32 | low))))  # fmt: skip
+@given(
+    st.one_of(
+        st.ip_addresses(v=4),
+        st.ip_addresses(v=6),
+        st.integers(0, 2**32 - 1).map(lambda low: IPv6Address(0xFFFF << 32 | low)),
+    )
+)
 def test_nothing_passes_that_python_knows_to_be_special(ip: IPv4Address | IPv6Address) -> None:
     if Gate().permits(str(ip)):
         assert _sane(ip)
@@ -73,11 +133,15 @@ def test_a_network_that_is_none(text: str) -> None:
         ("HTTPS://example.org:443/a?b#c", "https://example.org/a?b", "https://example.org:443"),
         ("https://example.org:8443?q", "https://example.org:8443/?q", "https://example.org:8443"),
         ("http://[2606:4700::1111]:81/", "http://[2606:4700::1111]:81/", "http://[2606:4700::1111]:81"),
-        ("http://bücher.example/ü?ü=1", "http://xn--bcher-kva.example/%C3%BC?%C3%BC=1", "http://xn--bcher-kva.example:80"),
+        (
+            "http://bücher.example/ü?ü=1",
+            "http://xn--bcher-kva.example/%C3%BC?%C3%BC=1",
+            "http://xn--bcher-kva.example:80",
+        ),
         ("http://①②⑦.⓪.⓪.①/", "http://127.0.0.1/", "http://127.0.0.1:80"),
         ("http://a_b.example./%7Ex", "http://a_b.example./%7Ex", "http://a_b.example.:80"),
     ],
-)  # fmt: skip
+)
 def test_one_spelling_is_sent(text: str, sent: str, origin: str) -> None:
     found = web_address(text)
     assert (found.text, found.origin) == (sent, origin)
@@ -106,7 +170,7 @@ def test_one_spelling_is_sent(text: str, sent: str, origin: str) -> None:
         ("http://example.org/" + "a" * 9000, "at most 8192"),
         ("http://\ud800.example/secret", "not a web address"),
     ],
-)  # fmt: skip
+)
 def test_what_parsers_could_disagree_about_is_refused_without_repeating_secrets(text: str, words: str) -> None:
     with pytest.raises(InputError, match=words) as caught:
         web_address(text)

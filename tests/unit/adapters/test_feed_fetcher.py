@@ -14,8 +14,10 @@ from unstale.ports import Fetched, Request
 
 NOW = 1_800_000_000.0
 MAY = 1_714_557_600.0  # 2024-05-01 10:00 UTC
-ITEMS = ("<item><guid>1</guid><title>one</title><slash:comments>{n}</slash:comments></item>",
-         "<item><guid>2</guid><title>two</title></item>")  # fmt: skip
+ITEMS = (
+    "<item><guid>1</guid><title>one</title><slash:comments>{n}</slash:comments></item>",
+    "<item><guid>2</guid><title>two</title></item>",
+)
 
 
 def rss(*items: str, n: int = 0) -> bytes:
@@ -46,11 +48,15 @@ def test_noise_is_no_change() -> None:
 
 @pytest.mark.parametrize(
     "item",
-    ["<guid>2</guid><title>two!</title>", "<guid>3</guid><title>two</title>", "<guid>2</guid><link>two</link>",
-     "<guid>2</guid><title>two</title><description>x</description>",
-     "<guid>2</guid><title>two</title><pubDate>x</pubDate>",
-     "<guid>2</guid><title>two</title><enclosure url='x'/>"],
-)  # fmt: skip
+    [
+        "<guid>2</guid><title>two!</title>",
+        "<guid>3</guid><title>two</title>",
+        "<guid>2</guid><link>two</link>",
+        "<guid>2</guid><title>two</title><description>x</description>",
+        "<guid>2</guid><title>two</title><pubDate>x</pubDate>",
+        "<guid>2</guid><title>two</title><enclosure url='x'/>",
+    ],
+)
 def test_what_an_entry_says_is_a_change(item: str) -> None:
     assert feed_content(rss(ITEMS[0], f"<item>{item}</item>")) != feed_content(rss(*ITEMS))
 
@@ -70,8 +76,12 @@ def test_a_broken_feed_is_compared_by_its_entries_too() -> None:
 
 
 def test_times_of_entries_are_when_it_changed() -> None:
-    times = ["Wed, 01 May 2024 12:02:00 +0200", "2024-05-01T10:01:00Z", "Wed, 01 May 2024 10:00:00 GMT",
-             "2024-05-01T10:01:00+00:00"]  # fmt: skip
+    times = [
+        "Wed, 01 May 2024 12:02:00 +0200",
+        "2024-05-01T10:01:00Z",
+        "Wed, 01 May 2024 10:00:00 GMT",
+        "2024-05-01T10:01:00+00:00",
+    ]
     body = rss(*(f"<item><pubDate>{text}</pubDate></item>" for text in times))
     got = looked(body, changed_at=MAY - 9.0)
     assert (got.answer, got.body) == (Answer.CHANGED, body)
@@ -79,10 +89,26 @@ def test_times_of_entries_are_when_it_changed() -> None:
 
 
 def test_times_that_cannot_be_believed_teach_nothing() -> None:
-    texts = ["", "nan", "NaN", "inf", "soon", "1e308", "9999-12-31T23:59:59Z", "2030-01-01T00:00:00Z", "2024-05-01",
-             "2024-05-01T10:00:00", "Thu, 01 Jan 1970 00:00:00 GMT", "0001-01-01T00:00:00+14:00", "0000-00-00",
-             "Wed, 01 May 2024 25:00:00 GMT", "Wed, 32 May 2024 10:00:00 GMT", "9" * 5000,
-             "Wed, 01 May 99999999999 10:00:00 GMT", "2024-05-01T10:00:00Z" + " " * 99 + "x"]  # fmt: skip
+    texts = [
+        "",
+        "nan",
+        "NaN",
+        "inf",
+        "soon",
+        "1e308",
+        "9999-12-31T23:59:59Z",
+        "2030-01-01T00:00:00Z",
+        "2024-05-01",
+        "2024-05-01T10:00:00",
+        "Thu, 01 Jan 1970 00:00:00 GMT",
+        "0001-01-01T00:00:00+14:00",
+        "0000-00-00",
+        "Wed, 01 May 2024 25:00:00 GMT",
+        "Wed, 32 May 2024 10:00:00 GMT",
+        "9" * 5000,
+        "Wed, 01 May 99999999999 10:00:00 GMT",
+        "2024-05-01T10:00:00Z" + " " * 99 + "x",
+    ]
     items = [f"<item><pubDate>{text}</pubDate></item>" for text in texts]
     assert looked(rss(*items), changed_at=MAY).changed_at == (MAY,)
     assert looked(rss(*items)).changed_at == ()
@@ -91,8 +117,10 @@ def test_times_that_cannot_be_believed_teach_nothing() -> None:
 
 
 def test_a_long_archive_tells_times_from_its_top_only() -> None:
-    items = (f"<item><pubDate>2024-05-01T{i // 3600:02}:{i // 60 % 60:02}:{i % 60:02}Z</pubDate></item>"
-             for i in range(MOST_TIMED + 500))  # fmt: skip
+    items = (
+        f"<item><pubDate>2024-05-01T{i // 3600:02}:{i // 60 % 60:02}:{i % 60:02}Z</pubDate></item>"
+        for i in range(MOST_TIMED + 500)
+    )
     assert looked(rss(*items)).changed_at == tuple(MAY - 36_000.0 + i for i in range(MOST_TIMED))
 
 

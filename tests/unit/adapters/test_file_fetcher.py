@@ -35,8 +35,14 @@ from unstale.ports import Fetched, Request
 LOOPBACK = Gate(["127.0.0.0/8"])
 
 
-def look(address: str, *roots: Path, now: float | None = None, schemes: tuple[str, ...] = (), gate: Gate = LOOPBACK,
-         **asked: Any) -> Fetched:  # fmt: skip
+def look(
+    address: str,
+    *roots: Path,
+    now: float | None = None,
+    schemes: tuple[str, ...] = (),
+    gate: Gate = LOOPBACK,
+    **asked: Any,
+) -> Fetched:
     """One look by a fetcher of its own; files are as good as settled unless a time is given."""
 
     async def scene() -> Fetched:
@@ -160,8 +166,17 @@ def test_nothing_outside_the_roots(tmp_path: Path) -> None:
     (root / "folder").symlink_to(outside)
     (root / "inner" / "good").write_text("good")
     (root / "inside").symlink_to("inner/good")
-    for path in ("link", "folder/secret", "folder", "../root2/secret", "inner/../../root2/secret", "folder/none",
-                 "%2e%2e/root2/secret", "../none", "folder/*"):  # fmt: skip
+    for path in (
+        "link",
+        "folder/secret",
+        "folder",
+        "../root2/secret",
+        "inner/../../root2/secret",
+        "folder/none",
+        "%2e%2e/root2/secret",
+        "../none",
+        "folder/*",
+    ):
         got = look(f"file://{root}/{path}", root)
         assert (got.answer, got.body) == (Answer.FAILED, None), path
         assert "not below a folder named in roots" in got.reason, path
@@ -220,9 +235,11 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
 
 
 def test_refusals_of_the_system_are_reasons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for fault, reason in ((PermissionError(13, "x", "/secret"), "file: it may not be read"),
-                          (OSError(5, "x", "/secret"), "file: it could not be read (Input/output error)"),
-                          (RuntimeError("/secret"), "file: it could not be read (RuntimeError)")):  # fmt: skip
+    for fault, reason in (
+        (PermissionError(13, "x", "/secret"), "file: it may not be read"),
+        (OSError(5, "x", "/secret"), "file: it could not be read (Input/output error)"),
+        (RuntimeError("/secret"), "file: it could not be read (RuntimeError)"),
+    ):
         monkeypatch.setattr(file_fetcher, "LocalPlace", lambda *_, fault=fault: (_ for _ in ()).throw(fault))
         assert look(f"file://{tmp_path}/a", tmp_path).reason == reason
     monkeypatch.undo()
@@ -243,13 +260,18 @@ def test_a_folder_is_the_list_of_its_names(tmp_path: Path) -> None:
     got = look(f"file://{folder}", tmp_path)
     rows = json.loads(got.body or b"")
     assert [(row["name"], row["kind"], row["size"]) for row in rows] == [
-        ("a.csv", "file", 1), ("b.csv", "file", 2), ("c.txt", "file", 0), ("link.csv", "link", 0), ("sub", "folder", 0),
+        ("a.csv", "file", 1),
+        ("b.csv", "file", 2),
+        ("c.txt", "file", 0),
+        ("link.csv", "link", 0),
+        ("sub", "folder", 0),
         ("\udcff.csv", "file", 0),
-    ]  # fmt: skip
+    ]
     assert rows[0]["modified"] == 1.5e9 + 1
     assert got.media_type == "application/json"
-    assert got.changed_at == (max(folder.stat().st_mtime, (folder / "sub").stat().st_mtime,
-                                  (folder / "link.csv").lstat().st_mtime),)  # fmt: skip
+    assert got.changed_at == (
+        max(folder.stat().st_mtime, (folder / "sub").stat().st_mtime, (folder / "link.csv").lstat().st_mtime),
+    )
     assert look(f"file://{folder}/", tmp_path, etag=got.etag).answer is Answer.UNCHANGED
     chosen = look(f"file://{folder}/*.csv", tmp_path)
     assert [row["name"] for row in json.loads(chosen.body or b"")] == ["a.csv", "b.csv", "link.csv", "\udcff.csv"]
@@ -377,7 +399,9 @@ def test_ftp(tmp_path: Path) -> None:
         assert [line.split()[0] for line in server.asked] == ["USER", "PASS", "TYPE", "MLST"]
         rows = json.loads(look(f"{server.origin}/", schemes=("ftp",)).body or b"")
         assert [(row["name"], row["kind"], row["size"]) for row in rows] == [
-            ("a.csv", "file", 300_000), ("sub", "folder", 0)]  # fmt: skip
+            ("a.csv", "file", 300_000),
+            ("sub", "folder", 0),
+        ]
         assert look(f"{server.origin}/none", schemes=("ftp",)).reason == "127.0.0.1: it does not exist"
         assert "more than 99999 bytes" in look(f"{server.origin}/a.csv", schemes=("ftp",), limit=99_999).reason
 
@@ -420,16 +444,23 @@ def test_private_hosts_are_not_dialled(tmp_path: Path) -> None:
     options = {"endpoint": "http://169.254.169.254/"}
     pytest.importorskip("s3fs")
     got = look("s3://bucket/key", schemes=("s3",), gate=Gate(), options=options)
-    assert got.reason == ("bucket: its address 169.254.169.254 is not public, add it to allow_networks in the settings "
-                          "if it may be polled")  # fmt: skip
+    assert got.reason == (
+        "bucket: its address 169.254.169.254 is not public, add it to allow_networks in the settings "
+        "if it may be polled"
+    )
 
 
 @pytest.mark.parametrize(
     ("speech", "why"),
-    [(b"", "the connection was cut"), (b"HTTP/1.1 200 OK\r\n\r\n", "it answered"), (b"220 " + b"a" * 9000, "answered"),
-     (b"220-a\r\n" * 200_000, "it answered no FTP"), (b"\xff\xfe\r\n", "it answered no FTP"),
-     (b"421 busy\r\n", "it answered 421")],
-)  # fmt: skip
+    [
+        (b"", "the connection was cut"),
+        (b"HTTP/1.1 200 OK\r\n\r\n", "it answered"),
+        (b"220 " + b"a" * 9000, "answered"),
+        (b"220-a\r\n" * 200_000, "it answered no FTP"),
+        (b"\xff\xfe\r\n", "it answered no FTP"),
+        (b"421 busy\r\n", "it answered 421"),
+    ],
+)
 def test_servers_that_do_not_speak_ftp(speech: bytes, why: str) -> None:
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -516,9 +547,12 @@ def test_sftp_servers_are_known_or_not_talked_to(sftp: tuple[SftpServer, Path]) 
     server, _ = sftp
     options = {"username": "user", "password": "password"}
     other = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
-    for extra, why in (({}, "its key is not known"), ({"host_key": other}, "its key is not"),
-                       ({"host_key": "ssh-ed25519 nonsense!"}, "host_key must be a public key"),
-                       ({"host_key": server.host_key, "password": "wrong"}, "it refused the credentials")):  # fmt: skip
+    for extra, why in (
+        ({}, "its key is not known"),
+        ({"host_key": other}, "its key is not"),
+        ({"host_key": "ssh-ed25519 nonsense!"}, "host_key must be a public key"),
+        ({"host_key": server.host_key, "password": "wrong"}, "it refused the credentials"),
+    ):
         assert why in look(f"{server.origin}/a", schemes=("sftp",), options=options | extra).reason
 
 
@@ -563,7 +597,10 @@ def test_s3() -> None:
             store.surplus = b""
             rows = json.loads((await look("data")).body or b"")
             assert [(row["name"], row["kind"], row["size"]) for row in rows] == [
-                ("a.csv", "file", 5), ("b.csv", "file", 0), ("deep", "folder", 0)]  # fmt: skip
+                ("a.csv", "file", 5),
+                ("b.csv", "file", 0),
+                ("deep", "folder", 0),
+            ]
             rows = json.loads((await look("data/*.csv")).body or b"")
             assert [row["name"] for row in rows] == ["a.csv", "b.csv"]
             store.silent.set()

@@ -203,7 +203,7 @@ WICKED: dict[str, tuple[Speech, str]] = {
     "unknown encoding": (answer(b"a", content_encoding="zstd"), "decoded"),
     "broken gzip": (answer(b"not gzip at all", content_encoding="gzip"), "decoded"),
     "long refusal": (endless(b"HTTP/1.1 404 Not Found\r\n\r\n", b"a" * 65536), "it answered 404 Not Found"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", WICKED)
@@ -425,9 +425,30 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
         pytest.skip("no openssl to make a certificate with")
     folder = tmp_path_factory.mktemp("tls")
     cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
-    subprocess.run([openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                    "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=loopback", "-addext",
-                    "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)  # fmt: skip
+    subprocess.run(
+        [
+            openssl,
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-keyout",
+            key,
+            "-out",
+            cert,
+            "-days",
+            "2",
+            "-subj",
+            "/CN=loopback",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+        ],
+        check=True,
+        capture_output=True,
+    )
     return cert, key
 
 

@@ -28,8 +28,13 @@ def talk(speech: Speech, scene: Callable[[HttpUpstream, Loopback], Awaitable[T]]
     return asyncio.run(play())
 
 
-async def whole(upstream: HttpUpstream, server: Loopback, method: str = "GET", body: bytes | None = None,
-                lines: list[tuple[str, str]] | None = None) -> tuple[int, list[tuple[str, str]], bytes]:  # fmt: skip
+async def whole(
+    upstream: HttpUpstream,
+    server: Loopback,
+    method: str = "GET",
+    body: bytes | None = None,
+    lines: list[tuple[str, str]] | None = None,
+) -> tuple[int, list[tuple[str, str]], bytes]:
     answered = await upstream.ask(method, f"{server.origin}/x", lines or [], body)
     return answered.status, answered.lines, b"".join([chunk async for chunk in answered.body])
 
@@ -55,10 +60,12 @@ def test_nothing_is_added_but_host_and_length() -> None:
     asked = talk(answer(b""), scene)
     host = {"host": asked[0]["host"]}
     assert asked == [
-        {"": "GET /x HTTP/1.1"} | host, {"": "GET /x HTTP/1.1", "accept": "text/html", "x": "ü"} | host,
-        {"": "HEAD /x HTTP/1.1"} | host, {"": "PURGE /x HTTP/1.1"} | host,
+        {"": "GET /x HTTP/1.1"} | host,
+        {"": "GET /x HTTP/1.1", "accept": "text/html", "x": "ü"} | host,
+        {"": "HEAD /x HTTP/1.1"} | host,
+        {"": "PURGE /x HTTP/1.1"} | host,
         {"": "PUT /x HTTP/1.1", "content-length": "0"} | host,
-    ]  # fmt: skip
+    ]
 
 
 def test_bodies_go_up() -> None:
@@ -127,7 +134,7 @@ def test_giving_up_ends_the_exchange() -> None:
         (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc", ConnectionError, "broke off"),
         (b"nonsense\r\n\r\n", ConnectionError, "broke off"),
     ],
-)  # fmt: skip
+)
 def test_broken_answers(speech: bytes, kind: type[OSError], reason: str) -> None:
     async def broken(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(speech)

@@ -52,10 +52,12 @@ def test_a_selector_that_is_none(selector: str) -> None:
         (["/items/0", "/at"], {"a/b": {"~": 1, "x": 2}, "items": [{"id": 2}, 7]}),
         (["/items/*/id"], {"at": 9, "a/b": {"~": 1, "x": 2}, "items": [{"n": 5}, {}, 7]}),
         (["/items/*", "/a~1b/*"], {"at": 9, "a/b": {}, "items": []}),
-        (["/none", "/items/9", "/items/-", "/items/x/y", "/at/deep"],
-         {"at": 9, "a/b": {"~": 1, "x": 2}, "items": [{"id": 1, "n": 5}, {"id": 2}, 7]}),
+        (
+            ["/none", "/items/9", "/items/-", "/items/x/y", "/at/deep"],
+            {"at": 9, "a/b": {"~": 1, "x": 2}, "items": [{"id": 1, "n": 5}, {"id": 2}, 7]},
+        ),
     ],
-)  # fmt: skip
+)
 def test_members_of_json_are_dropped_by_pointer(pointers: list[str], left: object) -> None:
     body = b'{"items": [{"id": 1, "n": 5}, {"id": 2}, 7], "at": 9, "a/b": {"~": 1, "x": 2}}'
     assert json.loads(Normaliser(pointers=pointers)(body, "application/ld+json; charset=utf-8")) == left

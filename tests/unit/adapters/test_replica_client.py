@@ -23,8 +23,14 @@ def speech(age: float, body: bytes, etag: str = "") -> Speech:
     async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         at = time.time() - age
         status = f"as-of=@{int(at)};ms={int(1000 * (at % 1))}, version=2, hops=1"
-        full = answer(body, replica_status=status, etag=etag or f'"{body.decode()}"', content_type="text/plain",
-                      content_location="/copies/7", connection="close")  # fmt: skip
+        full = answer(
+            body,
+            replica_status=status,
+            etag=etag or f'"{body.decode()}"',
+            content_type="text/plain",
+            content_location="/copies/7",
+            connection="close",
+        )
         writer.write(full if b"GET" in heads[id(reader)] else full[: full.index(b"\r\n\r\n") + 4])
         await writer.drain()
 
@@ -51,8 +57,9 @@ class Replica(Loopback):
         assert len(self.asked) >= before
 
 
-def read(*speeches: Speech | None, k: int = 2, token: str = "", seed: int = 1,
-         seconds: float = 3.0) -> tuple[Freshest, list[list[str]]]:  # fmt: skip
+def read(
+    *speeches: Speech | None, k: int = 2, token: str = "", seed: int = 1, seconds: float = 3.0
+) -> tuple[Freshest, list[list[str]]]:
     """What a client gets from replicas that say these things (None: nobody is there), and what each was asked."""
 
     async def scene() -> tuple[Freshest, list[list[str]]]:
@@ -101,7 +108,9 @@ def test_a_failed_replica_is_replaced() -> None:
         found, _ = read(speech(5, b"a"), None, answer(b"", "503 Service Unavailable"), speech(1, b"b"), seed=seed)
         assert found.body == b"b"
         assert {one.reason.split(": ")[1] for one in found.answers if one.reason} <= {
-            "it has no such source", "it answered 503"}  # fmt: skip
+            "it has no such source",
+            "it answered 503",
+        }
 
 
 async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -116,8 +125,11 @@ def test_silence_has_an_end() -> None:
 
 
 def test_no_copy_anywhere_says_who_said_what() -> None:
-    with pytest.raises(ReplicaError, match=r"it has no such source; .*its answer has no Replica-Status|"
-                       r"its answer has no Replica-Status.*it has no such source"):  # fmt: skip
+    with pytest.raises(
+        ReplicaError,
+        match=r"it has no such source; .*its answer has no Replica-Status|"
+        r"its answer has no Replica-Status.*it has no such source",
+    ):
         read(None, answer(b"just a page"))
 
 

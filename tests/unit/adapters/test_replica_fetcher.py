@@ -22,8 +22,9 @@ PATH = "/copy?source=https%3A%2F%2Fexample.org%2Fnews%3Fa%3D1"
 
 def speech(as_of: float, *, via: str = "up; hit", due: float = 60.0, body: bytes = b"news", **more: str) -> bytes:
     status = f"as-of=@{int(as_of)};ms={int(1000 * (as_of % 1))}, checked=@{int(as_of)}, version=4, hops=1"
-    return answer(body, replica_status=status, cache_status=via, expires=formatdate(NOW + due, usegmt=True),
-                  etag='"x"', **more)  # fmt: skip
+    return answer(
+        body, replica_status=status, cache_status=via, expires=formatdate(NOW + due, usegmt=True), etag='"x"', **more
+    )
 
 
 def fetched(said: bytes, **given: object) -> tuple[Fetched, list[dict[str, str]]]:

@@ -46,9 +46,14 @@ def numbers(path: Path) -> list[int]:
 
 def test_an_event_is_told_in_plain_words() -> None:
     assert json.loads(event_text(event(7))) == {
-        "number": 7, "source": 4, "address": "http://x/ä", "version": 2, "at": 1.5e9,
-        "time": "2017-07-14T02:40:00+00:00", "digest": bytes(range(32)).hex(),
-    }  # fmt: skip
+        "number": 7,
+        "source": 4,
+        "address": "http://x/ä",
+        "version": 2,
+        "at": 1.5e9,
+        "time": "2017-07-14T02:40:00+00:00",
+        "digest": bytes(range(32)).hex(),
+    }
     # A clock that stood anywhere at all does not stop the telling.
     assert json.loads(event_text(Event(1, 1, "a", 1, 1e300, b"")))["time"] is None
 
@@ -162,8 +167,9 @@ def test_a_command_that_reads_nothing_is_fine() -> None:
 @pytest.mark.parametrize("patience", [0.5, 60.0])
 def test_a_command_beyond_its_time_is_killed_with_all_it_started(tmp_path: Path, patience: float) -> None:
     pids = tmp_path / "pids"
-    sink = CommandSink(["sh", "-c", 'sleep 600 & echo $! $$ > "$0.new"; mv "$0.new" "$0"; wait', str(pids)],
-                       seconds=patience)  # fmt: skip
+    sink = CommandSink(
+        ["sh", "-c", 'sleep 600 & echo $! $$ > "$0.new"; mv "$0.new" "$0"; wait', str(pids)], seconds=patience
+    )
 
     async def run() -> None:
         task = asyncio.create_task(sink.tell([event(1)]))

@@ -291,9 +291,13 @@ def test_files_are_read_only_where_it_is_allowed(tmp_path: Path) -> None:
     allowed = asyncio.run(reasons("in/a.db", "in/none.db", "out/a.db", "in/../out/a.db", "in/link.db", "in/copies.db"))
     outside = "lies in no allowed folder: add its folder to the settings"
     assert allowed == [
-        "", "file 'none.db' does not exist: check the address", f"file 'a.db' {outside}", f"file 'a.db' {outside}",
-        f"file 'a.db' {outside}", "file 'copies.db' is Unstale's own: choose another one",
-    ]  # fmt: skip
+        "",
+        "file 'none.db' does not exist: check the address",
+        f"file 'a.db' {outside}",
+        f"file 'a.db' {outside}",
+        f"file 'a.db' {outside}",
+        "file 'copies.db' is Unstale's own: choose another one",
+    ]
     assert not (tmp_path / "in" / "none.db").exists()
     # The same file under another name is the same file.
     assert asyncio.run(reasons("in/a.db", held=held)) == ["file 'a.db' is Unstale's own: choose another one"]

@@ -28,8 +28,14 @@ def staged(rows: Sequence[Sequence[Any]], keyed: bool = True) -> list[tuple[byte
     return [(row_hash(row[:1]) if keyed else b"", row_hash(row), row) for row in rows]
 
 
-def put(tables: Tables, rows: Sequence[Sequence[Any]], held: Held | None = None, *,
-        columns: Sequence[str] = ("id", "a"), keyed: bool = True) -> Held:  # fmt: skip
+def put(
+    tables: Tables,
+    rows: Sequence[Sequence[Any]],
+    held: Held | None = None,
+    *,
+    columns: Sequence[str] = ("id", "a"),
+    keyed: bool = True,
+) -> Held:
     held = held or tables.held("source_0123456789", "things")
     tables.stage(columns, staged(rows, keyed))
     shape = replace(held, columns=tuple(columns), key=("id",) if keyed else ())
@@ -199,5 +205,10 @@ def test_a_file_that_is_not_ours_is_refused(tmp_path: Path) -> None:
 
 def test_readable_names() -> None:
     assert [view_name(t) for t in ("orders", "public.orders", "Ünïcode table", "", "9", "SQLite_x")] == [
-        "orders", "public_orders", "Ünïcode_table", "t_", "t_9", "t_SQLite_x",
-    ]  # fmt: skip
+        "orders",
+        "public_orders",
+        "Ünïcode_table",
+        "t_",
+        "t_9",
+        "t_SQLite_x",
+    ]

@@ -19,19 +19,38 @@ from unstale.adapters.sql_values import WIDTH, moved, plain, row_hash, size
 from unstale.errors import InputError
 
 ZOO: list[tuple[Any, Any]] = [
-    (None, None), (True, 1), (False, 0), (2**63 - 1, 2**63 - 1), (-(2**63), -(2**63)),
-    (2**63, "9223372036854775808"), (-(2**63) - 1, "-9223372036854775809"), (1.5, 1.5), (math.inf, math.inf),
-    (math.nan, "NaN"), (Decimal("1.500"), "1.500"), (Decimal("1E+30"), "1E+30"), ("", ""), ("a\x00b", "a\x00b"),
-    ("\udcff", b"\xff"), ("\ud800", b"\xed\xa0\x80"), (b"\x00", b"\x00"), (bytearray(b"x"), b"x"),
-    (memoryview(b"y"), b"y"), (date(2026, 1, 31), "2026-01-31"), (time(1, 2, 3), "01:02:03"),
+    (None, None),
+    (True, 1),
+    (False, 0),
+    (2**63 - 1, 2**63 - 1),
+    (-(2**63), -(2**63)),
+    (2**63, "9223372036854775808"),
+    (-(2**63) - 1, "-9223372036854775809"),
+    (1.5, 1.5),
+    (math.inf, math.inf),
+    (math.nan, "NaN"),
+    (Decimal("1.500"), "1.500"),
+    (Decimal("1E+30"), "1E+30"),
+    ("", ""),
+    ("a\x00b", "a\x00b"),
+    ("\udcff", b"\xff"),
+    ("\ud800", b"\xed\xa0\x80"),
+    (b"\x00", b"\x00"),
+    (bytearray(b"x"), b"x"),
+    (memoryview(b"y"), b"y"),
+    (date(2026, 1, 31), "2026-01-31"),
+    (time(1, 2, 3), "01:02:03"),
     (datetime(2026, 1, 31, 1, 2, 3), "2026-01-31 01:02:03.000000"),
     (datetime(2026, 1, 31, 1, 2, 3, 4, UTC), "2026-01-31 01:02:03.000004+00:00"),
     (datetime(2026, 1, 31, tzinfo=timezone(timedelta(hours=2))), "2026-01-30 22:00:00.000000+00:00"),
     (datetime.max.replace(tzinfo=timezone(-timedelta(hours=1))), "9999-12-31 23:59:59.999999-01:00"),
-    (timedelta(days=1, microseconds=1), 86400.000001), ([1, None, "ä"], '[1,null,"ä"]'),
-    ({"b": 1, "a": [Decimal("0.1"), b"\x01"]}, '{"a":["0.1","01"],"b":1}'), ({2, 1}, "[1,2]"),
-    (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"), (ipaddress.ip_network("10.0.0.0/8"), "10.0.0.0/8"),
-]  # fmt: skip
+    (timedelta(days=1, microseconds=1), 86400.000001),
+    ([1, None, "ä"], '[1,null,"ä"]'),
+    ({"b": 1, "a": [Decimal("0.1"), b"\x01"]}, '{"a":["0.1","01"],"b":1}'),
+    ({2, 1}, "[1,2]"),
+    (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+    (ipaddress.ip_network("10.0.0.0/8"), "10.0.0.0/8"),
+]
 
 
 @pytest.mark.parametrize(("value", "kept"), ZOO, ids=[f"{i} {type(v).__name__}" for i, (v, _) in enumerate(ZOO)])

@@ -231,12 +231,15 @@ def test_a_reader_notices_at_once_that_another_has_written(store: SqliteStore) -
 
 
 def test_sources_are_found_by_what_is_known_of_them(store: SqliteStore) -> None:
-    store.add([
-        Listing("http://Example.org/a%b", host="x"),
-        Listing("http://example.org/a_b", "feed", host="y"),
-        Listing("file:/a\\b", "file", paused=True),
-        Listing("http://bücher.example/", host="y"),
-    ], 0.0)  # fmt: skip
+    store.add(
+        [
+            Listing("http://Example.org/a%b", host="x"),
+            Listing("http://example.org/a_b", "feed", host="y"),
+            Listing("file:/a\\b", "file", paused=True),
+            Listing("http://bücher.example/", host="y"),
+        ],
+        0.0,
+    )
     assert store.search() == [1, 2, 3, 4]
     assert store.search("EXAMPLE.org") == [1, 2]
     # The signs of a pattern are letters like any other.
@@ -245,8 +248,10 @@ def test_sources_are_found_by_what_is_known_of_them(store: SqliteStore) -> None:
     assert (store.search(host="y"), store.search("org", host="y"), store.search(host="z")) == ([2, 4], [2], [])
     assert (store.search(kind="feed"), store.search(paused=True), store.search(paused=False)) == ([2], [3], [1, 2, 4])
     assert (store.search(limit=2), store.search(after=2), store.search("example", after=1, limit=1)) == (
-        [1, 2], [3, 4], [2],
-    )  # fmt: skip
+        [1, 2],
+        [3, 4],
+        [2],
+    )
 
 
 def test_epochs_go_with_the_last_observation_made_under_them(store: SqliteStore) -> None:

@@ -33,9 +33,17 @@ def test_it_answers_from_its_stock() -> None:
         stop, port = asyncio.Event(), asyncio.get_running_loop().create_future()
         async with Loopback({"/x": answer(b"news", cache_control="max-age=60")}) as origin:
             serving = asyncio.create_task(
-                run([origin.origin], "127.0.0.1", 0, name="", allow_networks=["127.0.0.0/8"], token=None, stop=stop,
-                    ready=port.set_result)
-            )  # fmt: skip
+                run(
+                    [origin.origin],
+                    "127.0.0.1",
+                    0,
+                    name="",
+                    allow_networks=["127.0.0.0/8"],
+                    token=None,
+                    stop=stop,
+                    ready=port.set_result,
+                )
+            )
             got = []
             for _ in range(3):
                 reader, writer = await asyncio.open_connection("127.0.0.1", await port)

@@ -132,8 +132,10 @@ def test_plan_prints_a_summary_and_writes_every_row(fleet: Path, tmp_path: Path)
 
 def test_plan_reads_standard_input_and_json_lines(tmp_path: Path) -> None:
     want = data("plan", "-", "--budget", "20", stdin=CSV)
-    lines = '{"id": "a", "change_rate": 1, "weight": 1}\n{"id": "b", "change_rate": "3/h", "weight": 5}\n' \
-            '{"id": "c", "change_rate": 0.5, "weight": 2}\n'  # fmt: skip
+    lines = (
+        '{"id": "a", "change_rate": 1, "weight": 1}\n{"id": "b", "change_rate": "3/h", "weight": 5}\n'
+        '{"id": "c", "change_rate": 0.5, "weight": 2}\n'
+    )
     assert data("plan", "-", "--budget", "20", stdin=lines)["price"] == pytest.approx(want["price"])
     file = tmp_path / "fleet.parquet"
     pq.write_table(pa.table({"id": list("abc"), "change_rate": [1.0, 72.0, 0.5], "weight": [1, 5, 2]}), file)

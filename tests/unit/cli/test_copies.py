@@ -95,11 +95,22 @@ def test_a_terminal_is_not_garbled(store: str) -> None:
     code = "import sys; from unstale.cli.copies import get; get(sys.argv[1:])"
     ours, theirs = pty.openpty()
     try:
-        done = subprocess.run([sys.executable, "-c", code, "1", "--store", store], stdout=theirs,
-                              stderr=subprocess.PIPE, text=True, timeout=60, check=False)  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", code, "1", "--store", store],
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         assert "copy of 768 bytes is not text and would garble the terminal: write it with -o FILE" in done.stderr
-        first = subprocess.run([sys.executable, "-c", code, "1", "--version", "1", "--store", store], stdout=theirs,
-                               stderr=subprocess.PIPE, timeout=60, check=False)  # fmt: skip
+        first = subprocess.run(
+            [sys.executable, "-c", code, "1", "--version", "1", "--store", store],
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
         assert first.returncode == 0
         assert b"first\r\n" in os.read(ours, 100)
     finally:

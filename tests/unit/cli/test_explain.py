@@ -77,15 +77,22 @@ def test_twice_as_often_takes_the_weight_and_the_budget_it_says(config: Path) ->
     assert plain["twice"]["budget_per_day"] > 8 * 24 * 1.2
 
 
-@pytest.mark.parametrize(("source", "bound", "words"), [
-    ("often", "shortest", "polled every 6 h: that is its min-interval; it changes about every 2 h"),
-    ("seldom", "longest", "polled every 30 min: that is its max-interval;"),
-    ("wild", "abandoned", "abandoned at today's price, but looked at every 1.09 days in case its habits change"),
-    ("off", "price", "not polled: it is paused, `unstale resume 5` takes it up again"),
-    ("down", "price", "polled again in 4 h: its last poll failed (its host is unknown), and it has never answered"),
-    ("new", "price", "polled now for the first time: nothing is known of it yet"),
-    ("broken", "price", "polled again now: its last poll failed 2 times in a row (it hangs up); each failure doubles"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("source", "bound", "words"),
+    [
+        ("often", "shortest", "polled every 6 h: that is its min-interval; it changes about every 2 h"),
+        ("seldom", "longest", "polled every 30 min: that is its max-interval;"),
+        ("wild", "abandoned", "abandoned at today's price, but looked at every 1.09 days in case its habits change"),
+        ("off", "price", "not polled: it is paused, `unstale resume 5` takes it up again"),
+        ("down", "price", "polled again in 4 h: its last poll failed (its host is unknown), and it has never answered"),
+        ("new", "price", "polled now for the first time: nothing is known of it yet"),
+        (
+            "broken",
+            "price",
+            "polled again now: its last poll failed 2 times in a row (it hangs up); each failure doubles",
+        ),
+    ],
+)
 def test_every_case_has_its_sentence(config: Path, source: str, bound: str, words: str) -> None:
     case = told(config, source)
     assert words in case["sentence"]

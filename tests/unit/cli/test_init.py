@@ -89,11 +89,14 @@ def test_a_file_is_never_touched_and_nothing_is_asked_for_it(monkeypatch: pytest
     assert Path("unstale.toml").read_text() == "# mine"
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (("--budget", "much"), "budget 'much'"),
-    (("--network", "home"), "http.allow_networks"),
-    (("-o", "none/unstale.toml"), "output 'none/unstale.toml' cannot be written"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--budget", "much"), "budget 'much'"),
+        (("--network", "home"), "http.allow_networks"),
+        (("-o", "none/unstale.toml"), "output 'none/unstale.toml' cannot be written"),
+    ],
+)
 def test_what_is_wrong_is_one_sentence_and_no_file(words: tuple[str, ...], said: str) -> None:
     done = run(*words)
     assert isinstance(done.exception, InputError)

@@ -51,8 +51,24 @@ def test_json_is_two_lines() -> None:
 def test_being_ended_still_writes_what_was_promised(tmp_path: Path, number: signal.Signals) -> None:
     log, truth = tmp_path / "requests.jsonl", tmp_path / "truth.csv"
     code = "from unstale.cli.origin import origin; origin()"
-    command = [sys.executable, "-c", code, "--port", "0", "--json", "--sources", "2", "--changes", "1000/s",
-               "--spread", "0", "--log", str(log), "--truth", str(truth)]  # fmt: skip
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "--port",
+        "0",
+        "--json",
+        "--sources",
+        "2",
+        "--changes",
+        "1000/s",
+        "--spread",
+        "0",
+        "--log",
+        str(log),
+        "--truth",
+        str(truth),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         address = json.loads(process.stdout.readline())["address"]

@@ -44,9 +44,18 @@ def test_without_a_file_everything_has_its_default(tmp_path: Path) -> None:
     assert found.budget == pytest.approx(1000 / 86400, rel=1e-15)
     assert (found.objective, found.keep, found.horizon, found.burst) == ("freshness", 3, 90 * 86400.0, 0.0)
     assert found.http == Http(
-        agent="", contact="", connections=512, concurrency=2, spacing=1.0, timeout=30.0, limit=16 * 2**20, robots=True,
-        proxy="", ca_file="", allow_networks=(),
-    )  # fmt: skip
+        agent="",
+        contact="",
+        connections=512,
+        concurrency=2,
+        spacing=1.0,
+        timeout=30.0,
+        limit=16 * 2**20,
+        robots=True,
+        proxy="",
+        ca_file="",
+        allow_networks=(),
+    )
     assert (found.on_change, found.hosts) == ((), {})
     assert found.defaults == Defaults(1.0, 1.0, 0.0, math.inf, {}, {})
     # a file that says nothing is the same
@@ -125,8 +134,10 @@ def test_paths_are_meant_from_the_file(tmp_path: Path) -> None:
 
 
 def test_hosts() -> None:
-    found = given('[http]\nspacing = "5s"\nconcurrency = 4\n[hosts."A.org"]\nconcurrency = 1\n[hosts."127.0.0.1"]\n'
-                  'spacing = "2s"\n')  # fmt: skip
+    found = given(
+        '[http]\nspacing = "5s"\nconcurrency = 4\n[hosts."A.org"]\nconcurrency = 1\n[hosts."127.0.0.1"]\n'
+        'spacing = "2s"\n'
+    )
     assert (found.host("b.org").spacing, found.host("b.org").concurrency) == (5.0, 4)
     assert (found.host("a.org").spacing, found.host("a.org").concurrency) == (5.0, 1)
     assert (found.host("127.0.0.1").spacing, found.host("127.0.0.1").concurrency) == (2.0, 512)
@@ -135,56 +146,80 @@ def test_hosts() -> None:
     assert found.host("8.8.8.8").spacing == 5.0
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("[http]\nspaceing = '1s'", "setting 'http.spaceing' is unknown: did you mean 'http.spacing'?"),
-    ("budgett = '1/day'", "setting 'budgett' is unknown: did you mean 'budget'?"),
-    ("[htpp]\nagent = 'x'", "setting 'htpp' is unknown: did you mean 'http'?"),
-    ("[sql]\nzzz = 1", "setting 'sql.zzz' is unknown: there are target"),
-    ("[hosts.'a.org']\nbudgt = 1", "setting 'hosts.a.org.budgt' is unknown: did you mean 'hosts.a.org.budget'?"),
-    ("budget = 1000", 'budget 1000 must be a rate: write it like "1000/day" or "3/s"'),
-    ("budget = '0/day'", 'budget 0.0 must be a finite number above 0: write it like "1000/day"'),
-    ("budget = '5/fortnight'", "budget '5/fortnight' has the unknown unit 'fortnight': "
-                               "use one of s, min, h, day, week, month, year"),
-    ("budget = 'nan/day'", "budget 'nan/day' is not a rate: write it like 1/day, 3/h or 15m"),
-    ("objective = 'speed'", "objective 'speed' is unknown: choose \"freshness\" or \"age\""),
-    ("keep = 0", "keep 0 must be a whole number from 1 on: write it like 3"),
-    ("keep = true", "keep True must be a whole number from 1 on: write it like 3"),
-    ("burst = -1", "burst -1.0 must be a finite number at least 0: give burst as such a number"),
-    ("windows = ['Mon-Fri 22:00-06:00']", "windows 'Mon-Fri 22:00-06:00' must begin with hours, then have at most "
-     "days and a zone: write it as '22:00-06:00 Mon-Fri Europe/Berlin'"),
-    ("[http]\ntimeout = 30", 'http.timeout 30 must be a length of time: write it like "15m" or "2h"'),
-    ("[http]\ntimeout = '0s'", 'http.timeout 0.0 must be a finite number above 0: write it like "30s"'),
-    ("[http]\nlimit = '16 parsecs'", 'http.limit \'16 parsecs\' is not a size: write it like "16MiB"'),
-    ("[http]\nrobots = 'no'", "http.robots 'no' must be true or false: write it without quotes"),
-    ("[http]\nallow_networks = ['10.0.0.1/8']",
-     "http.allow_networks '10.0.0.1/8' is not a network: write it like 10.0.0.0/8 or fd00::/8, host bits zero"),
-    ("http = 3", "http 3 must be a table: write it as [http]"),
-    ("[on_change]\nlog = 'x'", "on_change 'given' must be a list of tables: write each as [[on_change]]"),
-    ("[[on_change]]\nsecret = '$S'",
-     "on_change[0] with nothing must be one of webhook, command and log: write a table for each"),
-    ("[[on_change]]\nlog = 'x'\ncommand = ['y']",
-     "on_change[0] with command and log must be one of webhook, command and log: write a table for each"),
-    ("[defaults]\nweight = nan", "defaults.weight nan must be a finite number at least 0: "
-                                 "give defaults.weight as such a number"),
-    ("[defaults]\nmin_interval = '2h'\nmax_interval = '1h'",
-     "defaults.min_interval 7200 s must not exceed max_interval 3600 s: swap them"),
-    ("[defaults.normalise]\nselector = ['p']", "defaults.normalise given may hold lists of selectors and pointers, "
-     "and whitespace = true or false: use these"),
-    ("[defaults.headers]\nAccept = 1", "defaults.headers given must be a table of texts: write numbers in quotes"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[http]\nspaceing = '1s'", "setting 'http.spaceing' is unknown: did you mean 'http.spacing'?"),
+        ("budgett = '1/day'", "setting 'budgett' is unknown: did you mean 'budget'?"),
+        ("[htpp]\nagent = 'x'", "setting 'htpp' is unknown: did you mean 'http'?"),
+        ("[sql]\nzzz = 1", "setting 'sql.zzz' is unknown: there are target"),
+        ("[hosts.'a.org']\nbudgt = 1", "setting 'hosts.a.org.budgt' is unknown: did you mean 'hosts.a.org.budget'?"),
+        ("budget = 1000", 'budget 1000 must be a rate: write it like "1000/day" or "3/s"'),
+        ("budget = '0/day'", 'budget 0.0 must be a finite number above 0: write it like "1000/day"'),
+        (
+            "budget = '5/fortnight'",
+            "budget '5/fortnight' has the unknown unit 'fortnight': use one of s, min, h, day, week, month, year",
+        ),
+        ("budget = 'nan/day'", "budget 'nan/day' is not a rate: write it like 1/day, 3/h or 15m"),
+        ("objective = 'speed'", 'objective \'speed\' is unknown: choose "freshness" or "age"'),
+        ("keep = 0", "keep 0 must be a whole number from 1 on: write it like 3"),
+        ("keep = true", "keep True must be a whole number from 1 on: write it like 3"),
+        ("burst = -1", "burst -1.0 must be a finite number at least 0: give burst as such a number"),
+        (
+            "windows = ['Mon-Fri 22:00-06:00']",
+            "windows 'Mon-Fri 22:00-06:00' must begin with hours, then have at most "
+            "days and a zone: write it as '22:00-06:00 Mon-Fri Europe/Berlin'",
+        ),
+        ("[http]\ntimeout = 30", 'http.timeout 30 must be a length of time: write it like "15m" or "2h"'),
+        ("[http]\ntimeout = '0s'", 'http.timeout 0.0 must be a finite number above 0: write it like "30s"'),
+        ("[http]\nlimit = '16 parsecs'", "http.limit '16 parsecs' is not a size: write it like \"16MiB\""),
+        ("[http]\nrobots = 'no'", "http.robots 'no' must be true or false: write it without quotes"),
+        (
+            "[http]\nallow_networks = ['10.0.0.1/8']",
+            "http.allow_networks '10.0.0.1/8' is not a network: write it like 10.0.0.0/8 or fd00::/8, host bits zero",
+        ),
+        ("http = 3", "http 3 must be a table: write it as [http]"),
+        ("[on_change]\nlog = 'x'", "on_change 'given' must be a list of tables: write each as [[on_change]]"),
+        (
+            "[[on_change]]\nsecret = '$S'",
+            "on_change[0] with nothing must be one of webhook, command and log: write a table for each",
+        ),
+        (
+            "[[on_change]]\nlog = 'x'\ncommand = ['y']",
+            "on_change[0] with command and log must be one of webhook, command and log: write a table for each",
+        ),
+        (
+            "[defaults]\nweight = nan",
+            "defaults.weight nan must be a finite number at least 0: give defaults.weight as such a number",
+        ),
+        (
+            "[defaults]\nmin_interval = '2h'\nmax_interval = '1h'",
+            "defaults.min_interval 7200 s must not exceed max_interval 3600 s: swap them",
+        ),
+        (
+            "[defaults.normalise]\nselector = ['p']",
+            "defaults.normalise given may hold lists of selectors and pointers, "
+            "and whitespace = true or false: use these",
+        ),
+        ("[defaults.headers]\nAccept = 1", "defaults.headers given must be a table of texts: write numbers in quotes"),
+    ],
+)
 def test_what_is_wrong_is_one_sentence(text: str, said: str) -> None:
     assert refused(text) == said
 
 
-@pytest.mark.parametrize(("text", "name"), [
-    ("[defaults.headers]\nAuthorization = 'Bearer hunter2'", "defaults.headers.Authorization"),
-    ("[defaults.headers]\nCookie = 'hunter2'", "defaults.headers.Cookie"),
-    ("[defaults.headers]\nX-Api-Key = 'hunter2'", "defaults.headers.X-Api-Key"),
-    ("[server]\ntoken = 'hunter2'", "server.token"),
-    ("[[on_change]]\nwebhook = 'https://a.org'\nsecret = 'hunter2'", "on_change[0].secret"),
-    ("[http]\nproxy = 'http://me:hunter2@proxy'", "http.proxy"),
-    ("[[on_change]]\nwebhook = 'https://me:hunter2@a.org'", "on_change[0].webhook"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("[defaults.headers]\nAuthorization = 'Bearer hunter2'", "defaults.headers.Authorization"),
+        ("[defaults.headers]\nCookie = 'hunter2'", "defaults.headers.Cookie"),
+        ("[defaults.headers]\nX-Api-Key = 'hunter2'", "defaults.headers.X-Api-Key"),
+        ("[server]\ntoken = 'hunter2'", "server.token"),
+        ("[[on_change]]\nwebhook = 'https://a.org'\nsecret = 'hunter2'", "on_change[0].secret"),
+        ("[http]\nproxy = 'http://me:hunter2@proxy'", "http.proxy"),
+        ("[[on_change]]\nwebhook = 'https://me:hunter2@a.org'", "on_change[0].webhook"),
+    ],
+)
 def test_secrets_in_clear_are_refused_and_not_repeated(text: str, name: str) -> None:
     said = refused(text)
     assert said.startswith(f"{name} ")

@@ -62,14 +62,33 @@ def plain(listings: list[Listing]) -> list[tuple[object, ...]]:
 
 
 def test_adding_addresses() -> None:
-    got = said(add, "https://example.org/news", "https://example.org/a.rss", "--weight", "3", "--min-interval", "15m",
-               "--header", "Authorization=Bearer $TOKEN", "--option", "depth=2", "--option", "title=My news",
-               "--drop", "div.clock", "--drop-json", "/now", "--ignore-space")  # fmt: skip
+    got = said(
+        add,
+        "https://example.org/news",
+        "https://example.org/a.rss",
+        "--weight",
+        "3",
+        "--min-interval",
+        "15m",
+        "--header",
+        "Authorization=Bearer $TOKEN",
+        "--option",
+        "depth=2",
+        "--option",
+        "title=My news",
+        "--drop",
+        "div.clock",
+        "--drop-json",
+        "/now",
+        "--ignore-space",
+    )
     assert got == "added 2 sources to unstale.db; `unstale run` polls them"
     options = {
-        "depth": 2, "title": "My news", "headers": {"Authorization": "Bearer $TOKEN"},
+        "depth": 2,
+        "title": "My news",
+        "headers": {"Authorization": "Bearer $TOKEN"},
         "normalise": {"selectors": ["div.clock"], "pointers": ["/now"], "whitespace": True},
-    }  # fmt: skip
+    }
     assert plain(fleet()) == [
         ("https://example.org/news", "http", 3.0, 1.0, "example.org", 900.0, math.inf, options, False),
         ("https://example.org/a.rss", "feed", 3.0, 1.0, "example.org", 900.0, math.inf, options, False),
@@ -116,12 +135,23 @@ def test_twenty_problems_are_shown() -> None:
 
 def test_standard_input_and_several_lists() -> None:
     Path("list.txt").write_text("https://a.org/ weight=4\n")
-    done = run(add, "https://b.org", "--from", "-", "--from", "list.txt", "--max-interval", "1d",
-               text="https://a.org/\nhttps://c.org/ max=2h\n")  # fmt: skip
+    done = run(
+        add,
+        "https://b.org",
+        "--from",
+        "-",
+        "--from",
+        "list.txt",
+        "--max-interval",
+        "1d",
+        text="https://a.org/\nhttps://c.org/ max=2h\n",
+    )
     assert done.stdout.startswith("added 3 sources ")
     assert [(one.address, one.weight, one.longest) for one in fleet()] == [
-        ("https://b.org/", 1.0, 86400.0), ("https://a.org/", 1.0, 86400.0), ("https://c.org/", 1.0, 7200.0)
-    ]  # fmt: skip
+        ("https://b.org/", 1.0, 86400.0),
+        ("https://a.org/", 1.0, 86400.0),
+        ("https://c.org/", 1.0, 7200.0),
+    ]
 
 
 def test_a_dry_run_does_nothing() -> None:
@@ -148,27 +178,43 @@ def test_settings_give_store_and_defaults(tmp_path: Path) -> None:
     assert len(fleet("other.db")) == 1
 
 
-@pytest.mark.parametrize(("args", "said"), [
-    ((), "addresses of sources are missing: give some, or a list with --from FILE"),
-    (("example.org",), "address 'example.org' has no scheme: write it like https://example.org/news"),
-    (("https://a.org", "--weight", "nan"), "weight 'nan' is not a number: write it like 2 or 0.5"),
-    (("https://a.org", "--weight", ""), "weight '' is empty: leave it out, or give a value"),
-    (("https://a.org", "--min-interval", "soon"), "min_interval 'soon' is not a length of time: "
-                                                  "write it like 15m or 2h"),
-    (("https://a.org", "--header", "Cookie"), "--header 'Cookie' has no value: write NAME=VALUE"),
-    (("https://a.org", "--header", "Cookie=abc"), "options.headers.Cookie (not shown) must not hold a secret: "
-     "put it in the environment and write its name there, as $NAME"),
-    (("https://a.org", "--header", "X Y=abc"), "options.headers.'X Y' given must be printable ASCII: "
-                                               "check its name and value"),
-    (("https://a.org", "--drop", "p[["), "selector 'p[[' is not CSS: write it like div.clock"),
-    (("https://a.org", "--drop-json", "now"), "pointer 'now' must begin with /: write it like /meta/time"),
-    (("https://a.org", "--kind", "ftp"), "kind 'ftp' is unknown: choose one of http, feed, file, sql, replica, memory"),
-    (("s3://b/k", "--kind", "http"), "address with scheme 's3' must be http or https: give its https address"),
-    (("https://a.org", "https://" + "a" * 9000), "address of 9008 characters must have at most 8192: shorten it"),
-    (("--from", "none.csv"), "list 'none.csv' cannot be read (no such file or directory): check the path"),
-    (("--from", "http://127.0.0.1:9/list.txt"), "list on the web cannot be read (127.0.0.1: its address 127.0.0.1 is "
-     "not public, add it to allow_networks in the settings if it may be polled): check its address"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ((), "addresses of sources are missing: give some, or a list with --from FILE"),
+        (("example.org",), "address 'example.org' has no scheme: write it like https://example.org/news"),
+        (("https://a.org", "--weight", "nan"), "weight 'nan' is not a number: write it like 2 or 0.5"),
+        (("https://a.org", "--weight", ""), "weight '' is empty: leave it out, or give a value"),
+        (
+            ("https://a.org", "--min-interval", "soon"),
+            "min_interval 'soon' is not a length of time: write it like 15m or 2h",
+        ),
+        (("https://a.org", "--header", "Cookie"), "--header 'Cookie' has no value: write NAME=VALUE"),
+        (
+            ("https://a.org", "--header", "Cookie=abc"),
+            "options.headers.Cookie (not shown) must not hold a secret: "
+            "put it in the environment and write its name there, as $NAME",
+        ),
+        (
+            ("https://a.org", "--header", "X Y=abc"),
+            "options.headers.'X Y' given must be printable ASCII: check its name and value",
+        ),
+        (("https://a.org", "--drop", "p[["), "selector 'p[[' is not CSS: write it like div.clock"),
+        (("https://a.org", "--drop-json", "now"), "pointer 'now' must begin with /: write it like /meta/time"),
+        (
+            ("https://a.org", "--kind", "ftp"),
+            "kind 'ftp' is unknown: choose one of http, feed, file, sql, replica, memory",
+        ),
+        (("s3://b/k", "--kind", "http"), "address with scheme 's3' must be http or https: give its https address"),
+        (("https://a.org", "https://" + "a" * 9000), "address of 9008 characters must have at most 8192: shorten it"),
+        (("--from", "none.csv"), "list 'none.csv' cannot be read (no such file or directory): check the path"),
+        (
+            ("--from", "http://127.0.0.1:9/list.txt"),
+            "list on the web cannot be read (127.0.0.1: its address 127.0.0.1 is "
+            "not public, add it to allow_networks in the settings if it may be polled): check its address",
+        ),
+    ],
+)
 def test_what_cannot_be_added(args: tuple[str, ...], said: str) -> None:
     assert refused(add, *args) == said
     assert not Path("unstale.db").exists()
@@ -179,8 +225,11 @@ def test_a_list_on_the_web_comes_through_the_gate() -> None:
         async with Loopback({}) as server:
             index = f"<sitemapindex><sitemap><loc>{server.origin}/1.xml.gz</loc></sitemap></sitemapindex>"
             inner = gzip.compress(b"<urlset><url><loc>https://a.org/x</loc></url></urlset>")
-            server.speeches |= {"/list": redirect("/index.xml"), "/index.xml": answer(index.encode()),
-                                "/1.xml.gz": answer(inner)}  # fmt: skip
+            server.speeches |= {
+                "/list": redirect("/index.xml"),
+                "/index.xml": answer(index.encode()),
+                "/1.xml.gz": answer(inner),
+            }
             return await asyncio.to_thread(run, add, "--from", f"{server.origin}/list"), server
 
     Path("unstale.toml").write_text('[http]\nallow_networks = ["127.0.0.0/8"]\ncontact = "me@example.org"\n')
@@ -281,10 +330,20 @@ def test_the_list() -> None:
     assert got["total"] == 1
     added = got["sources"][0].pop("added_at")
     assert added > 1.7e9
-    assert got["sources"] == [{
-        "id": 1, "address": "https://example.org/[red]news", "kind": "http", "weight": 2.5, "cost": 1.0,
-        "host": "example.org", "min_interval": 900.0, "max_interval": 86400.0, "paused": False, "options": {},
-    }]  # fmt: skip
+    assert got["sources"] == [
+        {
+            "id": 1,
+            "address": "https://example.org/[red]news",
+            "kind": "http",
+            "weight": 2.5,
+            "cost": 1.0,
+            "host": "example.org",
+            "min_interval": 900.0,
+            "max_interval": 86400.0,
+            "paused": False,
+            "options": {},
+        }
+    ]
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "opml", "txt"])

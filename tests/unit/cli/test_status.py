@@ -109,17 +109,20 @@ def test_a_narrow_terminal_loses_columns_and_addresses_but_no_numbers(
     assert "checked" not in out
 
 
-@pytest.mark.parametrize(("args", "code", "words"), [
-    ((), 0, ""),
-    (("--warn-fresh", "0.3"), 0, ""),
-    (("--warn-fresh", "0.9"), 1, "warn: freshness is"),
-    (("--warn-fresh", "0.99", "--fail-fresh", "0.9"), 2, "fail: freshness is"),
-    (("--warn-age", "3h"), 1, "warn: 1 source of 4 expected to lack a change for more than 3 h"),
-    (("--warn-age", "10min", "--fail-age", "30min", "site1", "site2"), 2, "fail: 1 source of 2"),
-    (("--fail-age", "1d", "site1"), 0, ""),
-    (("nowhere",), 2, "source 'nowhere' is not listed"),
-    (("--warn-age", "soon"), 2, "warn_age 'soon' is not a length of time"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        ((), 0, ""),
+        (("--warn-fresh", "0.3"), 0, ""),
+        (("--warn-fresh", "0.9"), 1, "warn: freshness is"),
+        (("--warn-fresh", "0.99", "--fail-fresh", "0.9"), 2, "fail: freshness is"),
+        (("--warn-age", "3h"), 1, "warn: 1 source of 4 expected to lack a change for more than 3 h"),
+        (("--warn-age", "10min", "--fail-age", "30min", "site1", "site2"), 2, "fail: 1 source of 2"),
+        (("--fail-age", "1d", "site1"), 0, ""),
+        (("nowhere",), 2, "source 'nowhere' is not listed"),
+        (("--warn-age", "soon"), 2, "warn_age 'soon' is not a length of time"),
+    ],
+)
 def test_exit_codes_are_those_of_monitoring(store: Path, args: tuple[str, ...], code: int, words: str) -> None:
     done = run(store, *args)
     assert done.exit_code == code, done.output
@@ -147,15 +150,30 @@ def test_dbt_reads_it_as_its_own(store: Path) -> None:
     assert told["metadata"]["dbt_schema_version"] == "https://schemas.getdbt.com/dbt/sources/v3.json"
     by_name = {one["unique_id"]: one for one in told["results"]}
     assert {name.rpartition("//")[2]: one["status"] for name, one in by_name.items()} == {
-        "site1.example/": "warn", "site2.example/": "pass", "site3.example/": "error", "down.example/": "runtime error",
-    }  # fmt: skip
+        "site1.example/": "warn",
+        "site2.example/": "pass",
+        "site3.example/": "error",
+        "down.example/": "runtime error",
+    }
     one = by_name["source.unstale.h1.https://site1.example/"]
     assert one["max_loaded_at_time_ago_in_s"] == pytest.approx(2 * HOUR)
     assert one["criteria"] == {
-        "warn_after": {"count": 90, "period": "minute"}, "error_after": {"count": 4, "period": "hour"}, "filter": None,
-    }  # fmt: skip
-    needed = {"unique_id", "max_loaded_at", "snapshotted_at", "max_loaded_at_time_ago_in_s", "status", "criteria",
-              "adapter_response", "timing", "thread_id", "execution_time"}  # fmt: skip
+        "warn_after": {"count": 90, "period": "minute"},
+        "error_after": {"count": 4, "period": "hour"},
+        "filter": None,
+    }
+    needed = {
+        "unique_id",
+        "max_loaded_at",
+        "snapshotted_at",
+        "max_loaded_at_time_ago_in_s",
+        "status",
+        "criteria",
+        "adapter_response",
+        "timing",
+        "thread_id",
+        "execution_time",
+    }
     assert set(one) == needed
     assert by_name["source.unstale.http.https://down.example/"]["error"] == "it hangs up"
     assert run(store, "--format", "dbt", "site1").exit_code == 0

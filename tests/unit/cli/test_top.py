@@ -88,8 +88,9 @@ def test_a_terminal_shows_it_live_until_ctrl_c(tmp_path: Path) -> None:
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30"}
     words = [sys.executable, "-c", code, "--store", str(tmp_path / "a.db")]
     seen = b""
-    with subprocess.Popen(words, stdin=other, stdout=other, stderr=other, env=environment, close_fds=True,
-                          preexec_fn=os.setsid) as process:  # fmt: skip
+    with subprocess.Popen(
+        words, stdin=other, stdout=other, stderr=other, env=environment, close_fds=True, preexec_fn=os.setsid
+    ) as process:
         os.close(other)
         end = time.monotonic() + 60
         while seen.count(b"known.example") < 2 and time.monotonic() < end:

@@ -46,8 +46,13 @@ def test_the_table_names_the_best_first() -> None:
     lines = done.stdout.splitlines()
     assert lines[0].startswith("20 machines of 100/h, a source that changes 2/h and answers at most 30/h;")
     assert [line.split()[0] for line in lines[3:9]] == [
-        "tree", "cooperation", "turns", "independent", "redundancy", "single",
-    ]  # fmt: skip
+        "tree",
+        "cooperation",
+        "turns",
+        "independent",
+        "redundancy",
+        "single",
+    ]
     assert "27.91/min" in lines[3]
     assert "3 at the source, below them 17; each polls the one above every 6.82 min" in lines[3]
     assert "Best: tree: the source can feed only 6 of 20 machines by itself" in done.stdout

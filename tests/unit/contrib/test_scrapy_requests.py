@@ -51,8 +51,10 @@ def test_what_is_ours_to_send_follows_no_redirect() -> None:
     assert {301, 302, 303, 307, 308} <= set(asked.meta["handle_httpstatus_list"])
 
 
-@pytest.mark.parametrize(("status", "answer"), [(200, Answer.CHANGED), (304, Answer.UNCHANGED), (404, Answer.FAILED),
-                                                (302, Answer.FAILED), (503, Answer.FAILED)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("status", "answer"),
+    [(200, Answer.CHANGED), (304, Answer.UNCHANGED), (404, Answer.FAILED), (302, Answer.FAILED), (503, Answer.FAILED)],
+)
 def test_answers_are_read_as_our_own_fetcher_reads_them(status: int, answer: Answer) -> None:
     headers = {"ETag": '"8"', "Content-Type": "text/plain", "Retry-After": "120"}
     response = Response(ADDRESS, status=status, headers=headers, body=b"text" if status == 200 else b"")

@@ -89,10 +89,13 @@ def test_algorithm_1_agrees_with_a_direct_maximiser() -> None:
     rng = np.random.default_rng(3)
     weight, chance = rng.random(6), rng.uniform(0.05, 0.95, 6)
     found = minimize(
-        lambda p: -weight @ discrete_freshness(np.clip(p, 0, 1), chance), np.full(6, 1 / 6), method="SLSQP",
-        bounds=[(0, 1)] * 6, constraints={"type": "eq", "fun": lambda p: p.sum() - 1},
+        lambda p: -weight @ discrete_freshness(np.clip(p, 0, 1), chance),
+        np.full(6, 1 / 6),
+        method="SLSQP",
+        bounds=[(0, 1)] * 6,
+        constraints={"type": "eq", "fun": lambda p: p.sum() - 1},
         options={"ftol": 1e-14},
-    )  # fmt: skip
+    )
     assert algorithm_1(weight, chance) == pytest.approx(found.x, abs=2e-6)
 
 

@@ -67,8 +67,12 @@ def test_targets_that_need_no_polls_or_cannot_be_met() -> None:
     assert sync_rate_for(1.0, consistency=(0.5, 1.0)) == 2.0
     assert sync_rate_for(1.0, consistency=(0.5, 1.0), polls="random") == 4.0
     assert sync_rate_for(1.0, consistency=(0.0, 0.8)) == sync_rate_for(1.0, freshness=0.8)
-    for impossible in ({"freshness": 1.0}, {"age": 0.0}, {"age": 1.0, "polls": Pareto(1.9, 1.0)},
-                       {"consistency": (1.0, 1.0), "polls": "purely-random"}):  # fmt: skip
+    for impossible in (
+        {"freshness": 1.0},
+        {"age": 0.0},
+        {"age": 1.0, "polls": Pareto(1.9, 1.0)},
+        {"consistency": (1.0, 1.0), "polls": "purely-random"},
+    ):
         with pytest.raises(InfeasibleError, match=r"cannot be reached by any finite sync rate"):
             sync_rate_for(1.0, **impossible)
 

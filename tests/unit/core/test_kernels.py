@@ -295,7 +295,7 @@ def test_a_budget_beyond_the_doubles() -> None:
 
 def test_marginal_sources_are_the_ones_near_abandonment() -> None:
     rate, weight, cost = fleet(70_000)
-    columns = passes.Columns.of(rate, weight, cost)
+    columns = passes.PassColumns.of(rate, weight, cost)
     price = 0.3
     marginal = root._marginal(price, columns)
     assert marginal is not None

@@ -54,7 +54,7 @@ def test_the_interval_solves_the_mean_value_of_the_beliefs() -> None:
     rng = np.random.default_rng(5)
     for n in range(1, 30):
         learner.observe([0], [n * DAY], [bool(rng.random() < 0.4)])
-    at = mixture.room(len(HALF_LIVES))
+    at = mixture.scratch(len(HALF_LIVES))
     mixture.gather(learner.columns.rows[0], learner.shared, at)
 
     def stale(t: float) -> float:
@@ -147,11 +147,11 @@ def test_a_daily_profile_is_learned_from_bits_and_trusted() -> None:
         last = at
         if n % 40 == 0:
             learner.review()
-    clock = learner.rhythm.clock
+    clock = learner.timing.clock
     assert clock.trusted
     found = clock.intensity.reshape(7, 24).mean(axis=0)
     assert found[9:19].mean() / found[np.r_[21:24, 0:7]].mean() > 2.5
-    assert not Learner(1, DAY).rhythm.clock.trusted
+    assert not Learner(1, DAY).timing.clock.trusted
 
 
 def test_an_even_fleet_keeps_an_even_clock_and_no_bursts() -> None:
@@ -160,8 +160,8 @@ def test_an_even_fleet_keeps_an_even_clock_and_no_bursts() -> None:
         poll_evenly(learner, np.full(100, 2.0 / DAY), 100, 6 * HOUR, seed)
         learner.review()
         learner.columns.last[:] = learner.columns.found[:] = 0.0
-    assert not learner.rhythm.clock.trusted
-    assert np.all(np.abs(learner.rhythm.bursts.factor[:4] - 1.0) < 0.2)
+    assert not learner.timing.clock.trusted
+    assert np.all(np.abs(learner.timing.bursts.factor[:4] - 1.0) < 0.2)
 
 
 def test_bursts_have_a_factor_above_one() -> None:
@@ -174,9 +174,9 @@ def test_bursts_have_a_factor_above_one() -> None:
         learner.observe(np.arange(300), np.full(300, n * DAY), burst)
         if n % 4 == 0:
             learner.review()
-    assert learner.rhythm.bursts.factor[0] > 1.15
-    assert learner.rhythm.bursts.factor[0] > learner.rhythm.bursts.factor[3]
-    assert bursting.span(learner.rhythm.bursts, 0.0) == 0
+    assert learner.timing.bursts.factor[0] > 1.15
+    assert learner.timing.bursts.factor[0] > learner.timing.bursts.factor[3]
+    assert bursting.span(learner.timing.bursts, 0.0) == 0
 
 
 def test_waits_of_an_even_week_are_the_even_intervals() -> None:

@@ -121,8 +121,9 @@ def test_drawn_gaps_have_the_law_they_were_drawn_from() -> None:
 
 
 def test_gaps_shorter_than_promised_are_drawn_until_the_end() -> None:
-    times, _ = poll_times([10.0], 0.0, 1000.0, rng=RNG(8), phase=[0.0],
-                        gap=lambda rng, interval, size: np.full(size, 1.0))  # fmt: skip
+    times, _ = poll_times(
+        [10.0], 0.0, 1000.0, rng=RNG(8), phase=[0.0], gap=lambda rng, interval, size: np.full(size, 1.0)
+    )
     assert times.tolist() == list(range(1000))
 
 

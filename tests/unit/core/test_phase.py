@@ -21,9 +21,17 @@ CHANGES = [
 
 @pytest.mark.parametrize(
     ("gap", "interval", "locked"),
-    [(1.0, 1.0, True), (3600.0, 86400.0, True), (0.1, 0.3, True), (5.0, math.pi, False), (1.0, 2**0.5, False),
-     (1.0, 1.0 + 1e-6, False), (1e-200, 1e200, False), (1e200, 1e200 / 3, True)],
-)  # fmt: skip
+    [
+        (1.0, 1.0, True),
+        (3600.0, 86400.0, True),
+        (0.1, 0.3, True),
+        (5.0, math.pi, False),
+        (1.0, 2**0.5, False),
+        (1.0, 1.0 + 1e-6, False),
+        (1e-200, 1e200, False),
+        (1e200, 1e200 / 3, True),
+    ],
+)
 def test_two_even_processes(gap: float, interval: float, locked: bool) -> None:
     assert phase_locked(Constant(gap), Constant(interval)) is locked
 

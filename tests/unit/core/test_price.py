@@ -62,9 +62,14 @@ def test_never_worse_than_cvxpy_with_caps_costs_and_bounds(seed: int) -> None:
     )
     theirs = problem.solve(solver=cp.CLARABEL)
     fleet = Fleet.of(
-        PoissonFreshness(c["rate"]), weight=c["weight"], cost=c["cost"], host=c["host"], cap=cap,
-        shortest=1 / high, longest=1 / low,
-    )  # fmt: skip
+        PoissonFreshness(c["rate"]),
+        weight=c["weight"],
+        cost=c["cost"],
+        host=c["host"],
+        cap=cap,
+        shortest=1 / high,
+        longest=1 / low,
+    )
     made = plan(fleet, budget)
     assert made.certificate.worst < 1e-9
     ours = made.fleet_staleness * c["weight"].sum()

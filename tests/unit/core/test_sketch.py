@@ -143,9 +143,10 @@ SQUEEZED = {
     "bunched": lambda rng, n: 1 + 0.002 * rng.exponential(1, n),
     "three kinds": lambda rng, n: rng.choice([1, 1.002, 1.005], n),
     "to the last digits": lambda rng, n: 1 + 1e-12 * rng.standard_normal(n),
-    "half of a wide one": lambda rng, n: np.where(rng.random(n) < 0.5, np.exp(1e-3 * rng.standard_normal(n)),
-                                                  np.exp(3 * rng.standard_normal(n))),
-}  # fmt: skip
+    "half of a wide one": lambda rng, n: np.where(
+        rng.random(n) < 0.5, np.exp(1e-3 * rng.standard_normal(n)), np.exp(3 * rng.standard_normal(n))
+    ),
+}
 
 
 @pytest.mark.slow

@@ -102,8 +102,10 @@ def test_few_sources_against_the_sum_over_gaps(order: str) -> None:
         odds = (1 - 1 / n) ** np.arange(299) / n
     for r in (1e-9, 1e-4, 0.3, 2.0, 40.0, 1e9):
         fresh = mp.fsum(o * (1 - mp.exp(-mp.mpf(r) * g)) / r for o, g in zip(odds, gaps, strict=True))
-        old = mp.fsum(o * (g * g / 2 - g / mp.mpf(r) + (1 - mp.exp(-mp.mpf(r) * g)) / mp.mpf(r) ** 2)
-                      for o, g in zip(map(mp.mpf, odds), map(mp.mpf, gaps), strict=True))  # fmt: skip
+        old = mp.fsum(
+            o * (g * g / 2 - g / mp.mpf(r) + (1 - mp.exp(-mp.mpf(r) * g)) / mp.mpf(r) ** 2)
+            for o, g in zip(map(mp.mpf, odds), map(mp.mpf, gaps), strict=True)
+        )
         assert order_freshness(r, 1.0, order, sources=n) == pytest.approx(float(fresh), rel=1e-13)
         assert order_age(r, 1.0, order, sources=n) == pytest.approx(float(old), rel=1e-13)
     assert order_freshness(1.0, 1.0, order, sources=1) == pytest.approx(order_freshness(1.0, 1.0), rel=1e-14)
@@ -257,7 +259,8 @@ def test_bare_rates_mean_poisson_changes_and_even_polls() -> None:
             staleness(Poisson(2.0), Constant(1 / 3), penalty), rel=1e-11
         )
         assert update_staleness(2.0, 3.0, penalty) == pytest.approx(
-            update_staleness(Poisson(2.0), Constant(1 / 3), penalty), rel=1e-14)  # fmt: skip
+            update_staleness(Poisson(2.0), Constant(1 / 3), penalty), rel=1e-14
+        )
     got = staleness([0.0, 2.0, 2.0], [[0.0], [3.0]], Saturating(1.0))
     assert got.shape == (2, 3)
     assert got[0].tolist() == [0.0, 1.0, 1.0]

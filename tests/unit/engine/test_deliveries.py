@@ -11,7 +11,7 @@ import pytest
 
 from unstale.adapters.memory_store import MemoryStore
 from unstale.engine.deliveries import AGAIN_AT_MOST, BATCH, Deliveries
-from unstale.engine.desk import Desk
+from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import InputError, StoreError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Entry, Event, Listing
@@ -59,8 +59,9 @@ class World:
         if self.store.find("a") is None:
             self.store.add([Listing("a")], 0.0)
         self.sinks = sinks
-        self.deliveries = Deliveries(Desk(lambda: self.store, threads=False), sinks, self.clock,
-                                     np.random.default_rng(1))  # fmt: skip
+        self.deliveries = Deliveries(
+            StoreExecutor(lambda: self.store, threads=False), sinks, self.clock, np.random.default_rng(1)
+        )
 
     def change(self, count: int) -> None:
         for _ in range(count):

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.engine.desk import Desk
-from unstale.engine.peers import BAN, OVERLAP, PATIENCE, REST, Peers, PeerTerms, seize
+from unstale.engine.peers import BAN, OVERLAP, PATIENCE, REST, Peers, PeerTerms, claim_now
+from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Digest, Entry, Fetched, Listing
@@ -42,8 +42,10 @@ class Told:
 
     async def digest(self, peer: str, since: float, after: int) -> Digest:
         self.asked.append((peer, since))
-        rows = tuple((address, as_of, self.announced.get(address, digest_of(data)))
-                     for address, (as_of, data) in self.copies.items())  # fmt: skip
+        rows = tuple(
+            (address, as_of, self.announced.get(address, digest_of(data)))
+            for address, (as_of, data) in self.copies.items()
+        )
         return self.answer or Digest(rows, self.now + self.clock_off, None, self.size)
 
     async def copy(self, peer: str, source: str, since: float) -> Fetched:
@@ -66,18 +68,25 @@ class Clock:
 class Scene:
     """A store with two copies, taken at the start, and one peer."""
 
-    def __init__(self, path: Path, **terms: Any) -> None:
+    def __init__(self, path: Path, **config: Any) -> None:
         self.store = SqliteStore(path)
         self.ids = self.store.add([Listing(A), Listing(B)], START)
         self.record(b"old", START - 200)
         self.record(b"ours", START)
         self.peering, self.news, self.events = Told(), [], []  # type: ignore[var-annotated]
-        desk = Desk(lambda: self.store, threads=False)
-        names = terms.pop("peers", ("http://p",))
+        executor = StoreExecutor(lambda: self.store, threads=False)
+        names = config.pop("peers", ("http://p",))
         # A share fills from when they begin.
-        self.peering.now = START - terms.pop("before", 10.0)
-        self.peers = Peers(PeerTerms(names, 1.0, **terms), self.peering, desk, self.accept, Clock(self.peering),
-                           rng=np.random.default_rng(1), tell=lambda *event: self.events.append(event))  # fmt: skip
+        self.peering.now = START - config.pop("before", 10.0)
+        self.peers = Peers(
+            PeerTerms(names, 1.0, **config),
+            self.peering,
+            executor,
+            self.accept,
+            Clock(self.peering),
+            rng=np.random.default_rng(1),
+            tell=lambda *event: self.events.append(event),
+        )
         self.peering.now = START
 
     def record(self, data: bytes, at: float) -> None:
@@ -133,8 +142,10 @@ def test_another_hash_than_announced_is_a_lie(scene: Scene) -> None:
     scene.peering.announced = {A: bytes(32)}
     assert (scene.contact(), scene.news) == (0, [])
     (event,) = scene.events
-    assert event == ("peer_dropped", {"peer": "http://p", "for": BAN,
-                                      "reason": f"its copy of {A} has another SHA-256 than it announced"})  # fmt: skip
+    assert event == (
+        "peer_dropped",
+        {"peer": "http://p", "for": BAN, "reason": f"its copy of {A} has another SHA-256 than it announced"},
+    )
     scene.contact()
     assert len(scene.peering.asked) == 1, "a liar is not asked again"
     scene.peering.now += BAN + 1
@@ -227,7 +238,7 @@ def test_seizing_takes_just_these_and_leaves_due_times(scene: Scene) -> None:
     (busy,) = store.claim(START + 1, 1, lease=60.0, owner="t")
     assert busy.source == third
     a, _ = scene.ids
-    claims = seize(store, [a, third], START + 1, lease=60.0, owner="t")
+    claims = claim_now(store, [a, third], START + 1, lease=60.0, owner="t")
     assert [(claim.source, due) for claim, due in claims] == [(a, START + 500)]
     assert store.claim(START + 50, 9, lease=60.0, owner="t") == [], "the other one still waits"
     assert store.fleet(1).due.tolist()[2] == START

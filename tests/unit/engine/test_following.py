@@ -10,8 +10,8 @@ import pytest
 
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.engine.clock import SystemClock
-from unstale.engine.desk import Desk
 from unstale.engine.following import Following
+from unstale.engine.store_executor import StoreExecutor
 from unstale.ports import Digest, Listing
 
 UP = "http://up.example:8600"
@@ -35,7 +35,9 @@ def store(tmp_path: Path) -> SqliteStore:
 
 
 def look(store: SqliteStore, peering: Any, **given: Any) -> tuple[int, int, int] | None:
-    return asyncio.run(Following(UP, peering, Desk(lambda: store, threads=False), SystemClock(), **given).look())
+    return asyncio.run(
+        Following(UP, peering, StoreExecutor(lambda: store, threads=False), SystemClock(), **given).look()
+    )
 
 
 def addresses(store: SqliteStore) -> list[str]:
@@ -55,8 +57,14 @@ def test_sources_come_and_go(store: SqliteStore) -> None:
 
 
 def test_what_others_added_is_left_alone(store: SqliteStore) -> None:
-    store.add([Listing("https://a/1"), Listing("https://x/"),
-               Listing("https://y/", "replica", options={"upstream": "http://another"})], 1.0)  # fmt: skip
+    store.add(
+        [
+            Listing("https://a/1"),
+            Listing("https://x/"),
+            Listing("https://y/", "replica", options={"upstream": "http://another"}),
+        ],
+        1.0,
+    )
     assert look(store, Lists("https://a/1", "https://a/2")) == (1, 0, 2)
     assert addresses(store) == ["https://a/1", "https://x/", "https://y/", "https://a/2"]
     assert store.listings([1])[0].kind == "http"

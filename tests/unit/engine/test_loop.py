@@ -11,10 +11,10 @@ import pytest
 from support.virtual import START, VirtualClock, World, run_virtually
 from unstale.adapters.memory_store import MemoryStore
 from unstale.calendar import parse_hours
-from unstale.engine.desk import Desk
-from unstale.engine.fleet import Terms
+from unstale.engine.config import EngineConfig
+from unstale.engine.host_limits import HostLimits, Rules
 from unstale.engine.loop import Engine
-from unstale.engine.manners import Manners, Rules
+from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Claim, Entry, Fetched, Listing
@@ -35,7 +35,7 @@ def test_any_thousand_polls_spend_the_budget_within_two_per_cent_and_a_copy_is_a
     times = all_polls(world)
     pace = 1000.0 / (times[1000:] - times[:-1000]) / budget
     assert 0.98 < pace.min() <= pace.max() < 1.02
-    assert engine.tally.polls == len(times) == store.counters()["recorded"]
+    assert engine.counters.polls == len(times) == store.counters()["recorded"]
     from unstale import plan
 
     best = plan(rates=rates * 86400.0, budget=60 * 24.0)
@@ -74,7 +74,7 @@ def test_a_failure_is_never_an_unchanged_and_is_tried_again_and_again_more_rarel
     world = World(np.full(10, 1.0 / HOUR), START + 100 * HOUR)
     engine, store = run_virtually(world, 10 / HOUR, 100 * HOUR, answer=broken)
     seen = store.observations(1)
-    assert len(seen) == len(tries) == engine.tally.failed > 3
+    assert len(seen) == len(tries) == engine.counters.failed > 3
     assert {o.answer for o in seen} == {Answer.FAILED}
     assert store.copy(1) is None
     gaps = np.diff(tries)
@@ -99,7 +99,7 @@ def test_after_a_long_stop_nobody_is_stampeded_and_the_budget_holds() -> None:
             return Fetched(Answer.CHANGED, clock.now(), body=world.look(claim.source - 1, clock.now()))
 
         time = asyncio.create_task(clock.run())
-        await Engine(Desk(lambda: store, threads=False), Terms(50 / HOUR), clock, look).run(stop)
+        await Engine(StoreExecutor(lambda: store, threads=False), EngineConfig(50 / HOUR), clock, look).run(stop)
         time.cancel()
 
     asyncio.run(later())
@@ -111,9 +111,9 @@ def test_after_a_long_stop_nobody_is_stampeded_and_the_budget_holds() -> None:
 
 def test_a_host_is_polled_no_closer_than_its_spacing_and_the_rest_goes_elsewhere() -> None:
     listing = lambda i: Listing(f"http://{'slow' if i < 20 else 'fast'}.example/{i}", host="slow" if i < 20 else "fast")  # noqa: E731
-    manners = Manners(lambda host: Rules(600.0, 1) if host == "slow" else Rules(0.0, 99))
+    host_limits = HostLimits(lambda host: Rules(600.0, 1) if host == "slow" else Rules(0.0, 99))
     world = World(np.full(40, 1.0 / HOUR), START + 60 * HOUR)
-    engine, _ = run_virtually(world, 40 / HOUR, 60 * HOUR, listing=listing, manners=manners)
+    engine, _ = run_virtually(world, 40 / HOUR, 60 * HOUR, listing=listing, host_limits=host_limits)
     slow = np.sort(np.concatenate([np.array(t) for t in world.polls[:20]]))
     assert np.diff(slow).min() > 600.0 - 2.1  # held for two seconds at most
     # Six polls an hour are the slow host's most; the budget is spent all the same.
@@ -123,15 +123,17 @@ def test_a_host_is_polled_no_closer_than_its_spacing_and_the_rest_goes_elsewhere
 
 def test_polls_are_made_in_the_allowed_hours_and_the_day_s_budget_in_them() -> None:
     world = World(np.full(20, 1.0 / HOUR), START + 72 * HOUR)
-    engine, _ = run_virtually(world, 20 / HOUR, 72 * HOUR, terms={"hours": parse_hours("00:00-06:00")})
+    engine, _ = run_virtually(world, 20 / HOUR, 72 * HOUR, config={"hours": parse_hours("00:00-06:00")})
     times = all_polls(world)
     assert np.all(times % 86400.0 <= 6 * HOUR + 1.0)
     assert engine.bucket.spent == pytest.approx(20 * 72, rel=0.1)
 
 
 def test_bounds_of_an_interval_are_kept() -> None:
-    listing = lambda i: Listing(f"memory:{i}", kind="memory", shortest=1800.0 if i < 5 else 0.0,  # noqa: E731
-                                longest=2 * HOUR if i >= 15 else float("inf"))  # fmt: skip
+    def listing(i: int) -> Listing:
+        longest = 2 * HOUR if i >= 15 else float("inf")
+        return Listing(f"memory:{i}", kind="memory", shortest=1800.0 if i < 5 else 0.0, longest=longest)
+
     world = World(np.array([20.0 / HOUR] * 10 + [0.001 / HOUR] * 10), START + 60 * HOUR)
     run_virtually(world, 30 / HOUR, 60 * HOUR, listing=listing)
     assert min(np.diff(world.polls[i]).min() for i in range(5)) >= 1800.0 - 1.0
@@ -183,5 +185,5 @@ def test_a_fault_of_ours_ends_one_poll_and_not_the_engine() -> None:
 
     world = World(np.full(4, 1.0 / HOUR), START + 10 * HOUR)
     engine, store = run_virtually(world, 8 / HOUR, 10 * HOUR, answer=broken)
-    assert engine.tally.polls > 40
+    assert engine.counters.polls > 40
     assert store.observations(2)[0].reason.startswith("RuntimeError")

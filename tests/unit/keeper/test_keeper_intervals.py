@@ -81,8 +81,9 @@ def test_the_keeper_polls_as_the_plan_does() -> None:
     n = 60
     rate, weight, cost = rng.lognormal(0, 1, n), rng.uniform(0.1, 3, n), rng.uniform(0.5, 2, n)
     host = rng.integers(0, 3, n)
-    fleet = Fleet.of(PoissonFreshness(rate), weight=weight, cost=cost, host=host, cap=[2.0, 30.0, 100.0],
-                     shortest=0.2, longest=20.0)  # fmt: skip
+    fleet = Fleet.of(
+        PoissonFreshness(rate), weight=weight, cost=cost, host=host, cap=[2.0, 30.0, 100.0], shortest=0.2, longest=20.0
+    )
     made = plan(fleet, 50.0)
     assert made.host_price is not None
     assert made.host_price[0] > 0

@@ -12,9 +12,9 @@ from support.kept_store import HOUR, keep
 from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.core.learning.learner import HALF_LIVES, Learner
 from unstale.core.learning.state import WIDTH, kept
-from unstale.keeper.fleet import FleetKeeper
 from unstale.keeper.outcomes import Answer
 from unstale.keeper.replay import Polls, Taught, blank, replay
+from unstale.keeper.scheduler import Scheduler
 from unstale.ports import Listing, Observation
 
 COUNT = len(HALF_LIVES)
@@ -82,7 +82,7 @@ def test_many_sources_at_once_are_as_one_after_the_other_and_as_the_keeper() -> 
     learner = Learner(count, HOUR)
     learner.shared.prior[:] = 0.7, 5000.0
     state = {4: kept(learner)}
-    keeper = FleetKeeper(learner, np.arange(count), due=np.zeros(count))
+    keeper = Scheduler(learner, np.arange(count), due=np.zeros(count))
     columns: list[list[np.ndarray]] = []
     for turn in range(turns):
         rows = rng.permutation(count)[:15]
@@ -104,8 +104,14 @@ def test_the_first_answer_teaches_when_it_was_and_an_unchanged_one_its_exposure(
     state = {1: kept(Learner(1, 100.0))}
     nan, one = math.nan, np.ones(4, dtype=np.int64)
     first, failed, quiet, told = 0.0, 50.0, 80.0, 100.0
-    polls = Polls(np.zeros(4, np.int64), np.array([first, failed, quiet, told]), np.array([True, False, True, True]),
-                  np.array([True, False, False, True]), np.array([nan, nan, nan, 95.0]), one)  # fmt: skip
+    polls = Polls(
+        np.zeros(4, np.int64),
+        np.array([first, failed, quiet, told]),
+        np.array([True, False, True, True]),
+        np.array([True, False, False, True]),
+        np.array([nan, nan, nan, 95.0]),
+        one,
+    )
     after_quiet = replay(polls.only(np.arange(4) < 3), blank(1, WIDTH), state)
     # the failure in between is part of the 80 seconds: nothing seen, and the whole time watched
     assert after_quiet.rows[0, :COUNT].tolist() == [0.0] * COUNT
@@ -119,8 +125,14 @@ def test_the_first_answer_teaches_when_it_was_and_an_unchanged_one_its_exposure(
 
 
 def test_a_missing_shared_state_is_said_and_touches_no_other_source() -> None:
-    polls = Polls(np.array([0, 1, 0, 1]), np.array([0.0, 0.0, 60.0, 60.0]), np.ones(4, bool), np.zeros(4, bool),
-                  np.full(4, np.nan), np.array([1, 2, 1, 2]))  # fmt: skip
+    polls = Polls(
+        np.array([0, 1, 0, 1]),
+        np.array([0.0, 0.0, 60.0, 60.0]),
+        np.ones(4, bool),
+        np.zeros(4, bool),
+        np.full(4, np.nan),
+        np.array([1, 2, 1, 2]),
+    )
     taught = replay(polls, blank(2, WIDTH), {1: kept(Learner(2, 60.0))})
     assert taught.known.tolist() == [True, False]
     assert taught.rows[0, COUNT] == 60.0
@@ -128,8 +140,14 @@ def test_a_missing_shared_state_is_said_and_touches_no_other_source() -> None:
 
 def test_nothing_is_changed_in_what_was_given() -> None:
     start = Taught(np.ones((1, WIDTH)), np.array([10.0]), np.array([-np.inf]), np.ones(1, bool))
-    polls = Polls(np.zeros(1, np.int64), np.array([70.0]), np.ones(1, bool), np.ones(1, bool), np.full(1, np.nan),
-                  np.ones(1, np.int64))  # fmt: skip
+    polls = Polls(
+        np.zeros(1, np.int64),
+        np.array([70.0]),
+        np.ones(1, bool),
+        np.ones(1, bool),
+        np.full(1, np.nan),
+        np.ones(1, np.int64),
+    )
     taught = replay(polls, start, {1: kept(Learner(1, 60.0))})
     assert (start.rows == 1.0).all()
     assert start.last[0] == 10.0

@@ -61,11 +61,16 @@ def test_plain_text() -> None:
     assert parsed.listings == [
         Listing("https://example.org/it's", host="example.org"),
         Listing("https://example.org/b", "http", 3.0, 0.5, "example.org", 900.0, 86400.0),
-        Listing("https://example.org/c.rss", "feed", host="group", paused=True,
-                options={"title": "All of it", "headers": {"X-Key": "$KEY"}}),
+        Listing(
+            "https://example.org/c.rss",
+            "feed",
+            host="group",
+            paused=True,
+            options={"title": "All of it", "headers": {"X-Key": "$KEY"}},
+        ),
         Listing("s3://bucket/key", "file", host="bucket"),
         Listing("sqlite:///a.db", "sql"),
-    ]  # fmt: skip
+    ]
 
 
 def test_the_sentence_names_what_is_wrong() -> None:
@@ -120,10 +125,15 @@ def test_a_table_and_its_columns() -> None:
     )
     assert parsed.unused == ("note",)
     assert parsed.listings == [
-        Listing("https://a.org/", weight=2.0, host="a.org", shortest=90.0,
-                options={"title": "A", "depth": 3, "headers": {"Accept": "text/html"}}),
+        Listing(
+            "https://a.org/",
+            weight=2.0,
+            host="a.org",
+            shortest=90.0,
+            options={"title": "A", "depth": 3, "headers": {"Accept": "text/html"}},
+        ),
         Listing("https://b.org/", host="b.org"),
-    ]  # fmt: skip
+    ]
 
 
 def test_lines_are_counted_as_an_editor_does() -> None:
@@ -170,7 +180,9 @@ def test_encodings_and_line_ends(encoding: str) -> None:
         text = f"address,weight{end}https://a.org/,2{end}https://bücher.example/,3{end}"
         parsed = read(text.encode(encoding))
         assert [(one.address, one.weight) for one in parsed.listings] == [
-            ("https://a.org/", 2.0), ("https://xn--bcher-kva.example/", 3.0)]  # fmt: skip
+            ("https://a.org/", 2.0),
+            ("https://xn--bcher-kva.example/", 3.0),
+        ]
 
 
 def test_latin_1_is_reported_by_line() -> None:
@@ -273,9 +285,11 @@ def test_sitemap() -> None:
 
 
 def test_an_index_is_followed_through_what_loads() -> None:
-    index = (b'<sitemapindex xmlns="x">\n<sitemap><loc>https://e.org/1.xml.gz</loc></sitemap>\n'
-             b"<sitemap><loc>https://e.org/2.xml</loc></sitemap>\n<sitemap><loc>https://e.org/3.xml</loc></sitemap>\n"
-             b"</sitemapindex>")  # fmt: skip
+    index = (
+        b'<sitemapindex xmlns="x">\n<sitemap><loc>https://e.org/1.xml.gz</loc></sitemap>\n'
+        b"<sitemap><loc>https://e.org/2.xml</loc></sitemap>\n<sitemap><loc>https://e.org/3.xml</loc></sitemap>\n"
+        b"</sitemapindex>"
+    )
     web = {"https://e.org/1.xml.gz": gzip.compress(SITEMAP), "https://e.org/2.xml": index}
 
     def load(address: str) -> bytes:
@@ -295,7 +309,9 @@ def test_an_index_is_followed_through_what_loads() -> None:
 
 def test_packed_lists_and_bombs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert addresses(read(gzip.compress(b"https://a.org/\n") + gzip.compress(b"https://b.org/\n"))) == [
-        "https://a.org/", "https://b.org/"]  # fmt: skip
+        "https://a.org/",
+        "https://b.org/",
+    ]
     monkeypatch.setattr(reading, "UNPACKED", 1000)
     assert len(read(gzip.compress(b"#" * 985 + b"\nhttps://a.org")).listings) == 1
     for data, rule in (
@@ -308,14 +324,39 @@ def test_packed_lists_and_bombs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_formats_are_told_apart() -> None:
-    found = {name: format_of(name, data) for name, data in (
-        ("a.csv", b"x"), ("a.TSV", b"x"), ("a.csv.gz", b"x"), ("a.ndjson", b"x"), ("a.txt", b"address,weight"),
-        ("a", b"PAR1"), ("b", b"\xef\xbb\xbf <!-- <html> --><opml>"), ("c", b"<ns:urlset>"), ("d", b"{}"),
-        ("e", b"weight\turl\n"), ("f", b"https://a.org/?url=1,2\n"), ("g", OPML), ("h", SITEMAP),
-    )}  # fmt: skip
+    found = {
+        name: format_of(name, data)
+        for name, data in (
+            ("a.csv", b"x"),
+            ("a.TSV", b"x"),
+            ("a.csv.gz", b"x"),
+            ("a.ndjson", b"x"),
+            ("a.txt", b"address,weight"),
+            ("a", b"PAR1"),
+            ("b", b"\xef\xbb\xbf <!-- <html> --><opml>"),
+            ("c", b"<ns:urlset>"),
+            ("d", b"{}"),
+            ("e", b"weight\turl\n"),
+            ("f", b"https://a.org/?url=1,2\n"),
+            ("g", OPML),
+            ("h", SITEMAP),
+        )
+    }
     assert list(found.values()) == [
-        "csv", "csv", "csv", "jsonl", "text", "parquet", "opml", "sitemap", "jsonl", "csv", "text", "opml", "sitemap"
-    ]  # fmt: skip
+        "csv",
+        "csv",
+        "csv",
+        "jsonl",
+        "text",
+        "parquet",
+        "opml",
+        "sitemap",
+        "jsonl",
+        "csv",
+        "text",
+        "opml",
+        "sitemap",
+    ]
     with pytest.raises(InputError, match="is a feed, not a list of feeds: add its address itself"):
         format_of("x", b"<?xml version='1.0'?>\n<rss>")
     with pytest.raises(InputError, match="is <html>: give OPML or a sitemap"):

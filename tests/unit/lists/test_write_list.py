@@ -19,13 +19,22 @@ from unstale.ports import Listing
 ENDINGS = [".csv", ".jsonl", ".opml", ".txt"]
 FLEET = [
     Listing("https://example.org/", host="example.org"),
-    Listing("https://example.org/it's?a=\"1\"&b=<2>", "feed", 0.1, 1e-9, "a group, of \"many\" <hosts>", 0.1, 1e6,
-            {"title": "Ünï\n\x01code & 'quotes' \"too\"", "headers": {"Cookie": "a=$TOKEN"}, "depth": 3}, True),
+    Listing(
+        'https://example.org/it\'s?a="1"&b=<2>',
+        "feed",
+        0.1,
+        1e-9,
+        'a group, of "many" <hosts>',
+        0.1,
+        1e6,
+        {"title": "Ünï\n\x01code & 'quotes' \"too\"", "headers": {"Cookie": "a=$TOKEN"}, "depth": 3},
+        True,
+    ),
     Listing("file:///a folder/with 'spaces' and, commas", "file", 1 / 3, 2.5, "", 12345.678901),
     Listing("postgresql://me:$PASSWORD@db.example/d", "sql", 0.0, host="db.example", options={"table": "a.b"}),
     Listing("https://example.org/news.rss", "http", 3.0, host="example.org"),
     Listing("custom://x/y", "memory", host="x", options={"title": "2024", "list": [1, None, {"a": True}]}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -40,27 +49,48 @@ def test_round_trip(ending: str, tmp_path: Path) -> None:
 
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-_JSON = st.recursive(st.none() | st.booleans() | st.integers(-(2**53), 2**53) | _TEXT, lambda inner: st.lists(
-    inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3), max_leaves=6)  # fmt: skip
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | _TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
+    max_leaves=6,
+)
 
 
 @st.composite
 def fleets(draw: st.DrawFn) -> list[Listing]:
-    places = draw(st.lists(st.from_regex(r"(https|s3|sqlite)://[a-z]{1,8}/[!-~ä]{0,10}", fullmatch=True).map(
-        lambda text: text.replace("\\", "").partition("#")[0]), unique=True, min_size=1, max_size=5))  # fmt: skip
+    places = draw(
+        st.lists(
+            st.from_regex(r"(https|s3|sqlite)://[a-z]{1,8}/[!-~ä]{0,10}", fullmatch=True).map(
+                lambda text: text.replace("\\", "").partition("#")[0]
+            ),
+            unique=True,
+            min_size=1,
+            max_size=5,
+        )
+    )
     found = {}
     for place in places:
         kind = kind_of(place)
         address = spelled(place, kind, {})
         shortest = draw(st.integers(0, 10**9)) / 1000
-        options = draw(st.dictionaries(st.from_regex(r"[a-z]{1,5}", fullmatch=True), _JSON.filter(
-            lambda v: v is not None and v != {} and v != ""), max_size=3))  # fmt: skip
+        options = draw(
+            st.dictionaries(
+                st.from_regex(r"[a-z]{1,5}", fullmatch=True),
+                _JSON.filter(lambda v: v is not None and v != {} and v != ""),
+                max_size=3,
+            )
+        )
         found[address] = Listing(
-            address, kind, draw(st.floats(0, 1e9)), draw(st.floats(1e-9, 1e9)),
-            draw(st.just(host_of(address)) | st.from_regex(r"[!-~]{1,9}", fullmatch=True)), shortest,
+            address,
+            kind,
+            draw(st.floats(0, 1e9)),
+            draw(st.floats(1e-9, 1e9)),
+            draw(st.just(host_of(address)) | st.from_regex(r"[!-~]{1,9}", fullmatch=True)),
+            shortest,
             draw(st.just(math.inf) | st.integers(10**9, 10**12).map(lambda span: span / 1000)),
-            options, draw(st.booleans()),
-        )  # fmt: skip
+            options,
+            draw(st.booleans()),
+        )
     return list(found.values())
 
 

@@ -117,9 +117,13 @@ def test_spread_rates_have_their_mean_and_spread() -> None:
 
 @pytest.mark.parametrize(
     ("sources", "mean", "spread", "words"),
-    [(0, 1.0, 0.0, "sources 0"), (1.5, 1.0, 0.0, "whole number"), (5, -1.0, 0.0, "change_rate -1"),
-     (5, 1.0, float("nan"), "spread nan")],
-)  # fmt: skip
+    [
+        (0, 1.0, 0.0, "sources 0"),
+        (1.5, 1.0, 0.0, "whole number"),
+        (5, -1.0, 0.0, "change_rate -1"),
+        (5, 1.0, float("nan"), "spread nan"),
+    ],
+)
 def test_what_cannot_be_is_refused(sources: int, mean: float, spread: float, words: str) -> None:
     with pytest.raises(InputError, match=words):
         spread_rates(sources, mean, spread, 1)

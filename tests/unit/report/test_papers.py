@@ -16,7 +16,7 @@ from unstale.errors import MissingExtraError
 from unstale.report.papers import build, figure, report
 from unstale.report.papers.contents import CHAPTERS
 from unstale.report.papers.html import VERDICTS, write
-from unstale.report.papers.item import NOT_REPEATED, Estimate, Part, errata, items, matching, parts
+from unstale.report.papers.item import NOT_REPEATED, Estimate, ItemPart, errata, items, matching, parts
 from unstale.report.papers.tables import TABLES, Cell, rounds_to
 
 # every number of five papers is computed, in each process that runs any of these
@@ -48,8 +48,11 @@ def test_every_item_has_one_place_in_the_report() -> None:
 
 def test_the_figures_of_the_papers_are_all_drawn() -> None:
     wanted = {
-        "000": (3, 6, 7, 9, 10, 17, 18), "002": (1, 2), "003": (4, 6, 7, 8, 10), "004": (3, 4, 7, 9, 11, 12),
-    }  # fmt: skip
+        "000": (3, 6, 7, 9, 10, 17, 18),
+        "002": (1, 2),
+        "003": (4, 6, 7, 8, 10),
+        "004": (3, 4, 7, 9, 11, 12),
+    }
     names = {f"{paper} Figure {n}" for paper, numbers in wanted.items() for n in numbers}
     assert set(report.DRAWINGS) == names
     placed = [name for chapter in CHAPTERS for group in chapter.groups for name in group.figures]
@@ -58,8 +61,11 @@ def test_the_figures_of_the_papers_are_all_drawn() -> None:
 
 def test_errata_are_those_of_the_documentation() -> None:
     text = (ROOT / "docs/errata.md").read_text("utf-8")
-    told = [[cell.strip() for cell in line.strip("| \n").split("|")] for line in text.splitlines()
-            if re.match(r"\| \d", line)]  # fmt: skip
+    told = [
+        [cell.strip() for cell in line.strip("| \n").split("|")]
+        for line in text.splitlines()
+        if re.match(r"\| \d", line)
+    ]
     assert told == [[str(e.number), e.place, e.printed, e.right, e.why] for e in errata()]
 
 
@@ -106,12 +112,12 @@ def test_comparison(computed: Any, value: Any, tolerance: Any, holds: bool) -> N
 
 def test_a_simulation_too_far_away_is_found() -> None:
     near, far = Estimate(0.52, 0.01), Estimate(0.56, 0.01)
-    assert Part("", 0.5, 0.5, 0, 0.0, near).holds
-    assert Part("", 0.5, 0.5, 0, 0.0, near).distance == pytest.approx(2.0)
-    assert not Part("", 0.5, 0.5, 0, 0.0, far).holds
-    assert Part("", 0.5, 0.5, 0, 0.0, Estimate(9.0, math.inf)).holds
-    assert not Part("", [0.5, 0.5], [0.5, 0.5], 0, 0.0, [near, far]).holds
-    assert Part("", [0.5, 0.5], [0.5, 0.5], 0, 0.0, [near, None]).holds
+    assert ItemPart("", 0.5, 0.5, 0, 0.0, near).holds
+    assert ItemPart("", 0.5, 0.5, 0, 0.0, near).distance == pytest.approx(2.0)
+    assert not ItemPart("", 0.5, 0.5, 0, 0.0, far).holds
+    assert ItemPart("", 0.5, 0.5, 0, 0.0, Estimate(9.0, math.inf)).holds
+    assert not ItemPart("", [0.5, 0.5], [0.5, 0.5], 0, 0.0, [near, far]).holds
+    assert ItemPart("", [0.5, 0.5], [0.5, 0.5], 0, 0.0, [near, None]).holds
 
 
 def test_one_paper_at_a_time() -> None:

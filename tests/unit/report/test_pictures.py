@@ -36,12 +36,16 @@ DRAWN: dict[str, tuple[Callable[[str], None], str]] = {
     "plan": (lambda path: curve.draw((X, SHARE), 10.0, 0.5, path), "now: 10 per day, 50.0 %"),
     "simulate": (lambda path: simulation.draw({"even": (SHARE, SHARE, SHARE / 50)}, path), "predicted freshness (%)"),
     "topology": (lambda path: topology.draw({"tree": (SHARE, X)}, {"tree": 10.0}, 0.5, path), "tree (best at the"),
-    "backtest": (lambda path: backtest.draw({"ours": [(1.0, 0.5, 0.01), (2.0, 0.7, 0.01)]}, path, ours="ours",
-                                            oracle="truth", label="freshness (%)"), "polls per change"),
+    "backtest": (
+        lambda path: backtest.draw(
+            {"ours": [(1.0, 0.5, 0.01), (2.0, 0.7, 0.01)]}, path, ours="ours", oracle="truth", label="freshness (%)"
+        ),
+        "polls per change",
+    ),
     "status": (lambda path: status.draw(60 * X, 30 * X, SHARE, path), "believed fresh now (%)"),
     "lab": (lambda path: lab.draw("Two & one", [("first", 0.5, 0.49, 0.01)], path), "theory 50.0 %"),
     "fit": (_history, "the law of the gaps"),
-}  # fmt: skip
+}
 
 
 class _Outside(HTMLParser):

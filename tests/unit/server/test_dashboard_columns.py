@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.cli.books import StoreBooks
+from unstale.cli.books import FleetService
 from unstale.cli.settings import Settings
 from unstale.core.learning.outlook import WIDTH, outlook
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Entry, Listing
 from unstale.server.dashboard import columns
-from unstale.server.dashboard.columns import Columns, Reader, read
+from unstale.server.dashboard.columns import Reader, SourceColumns, read
 
 NOW = 1_763_236_800.0
 COUNT = 120
@@ -31,43 +31,72 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("columns") / "s.db"
     rng = np.random.default_rng(3)
     store = SqliteStore(path)
-    store.add([Listing(f"https://h{i % 3}.example/{'Even' if i % 2 == 0 else 'odd'}/{i}", host=f"h{i % 3}.example",
-                       weight=float(rng.integers(1, 9)), paused=i == 5) for i in range(COUNT)],
-              NOW - 5000.0)  # fmt: skip
+    store.add(
+        [
+            Listing(
+                f"https://h{i % 3}.example/{'Even' if i % 2 == 0 else 'odd'}/{i}",
+                host=f"h{i % 3}.example",
+                weight=float(rng.integers(1, 9)),
+                paused=i == 5,
+            )
+            for i in range(COUNT)
+        ],
+        NOW - 5000.0,
+    )
     claims = [claim for claim in store.claim(NOW, COUNT, lease=60.0, owner="t") if claim.source <= COUNT - 10]
-    store.record([Entry(claim, Answer.FAILED if claim.source % 11 == 0 else Answer.CHANGED,
-                        NOW - float(rng.uniform(1, 4000)), NOW + float(rng.uniform(1, 4000)),
-                        belief=rng.uniform(1, 9000, WIDTH).tobytes()) for claim in claims])  # fmt: skip
+    store.record(
+        [
+            Entry(
+                claim,
+                Answer.FAILED if claim.source % 11 == 0 else Answer.CHANGED,
+                NOW - float(rng.uniform(1, 4000)),
+                NOW + float(rng.uniform(1, 4000)),
+                belief=rng.uniform(1, 9000, WIDTH).tobytes(),
+            )
+            for claim in claims
+        ]
+    )
     store.close()
     return path
 
 
 @pytest.fixture
-def books(place: Path) -> Iterator[StoreBooks]:
-    books = StoreBooks(Settings(store=str(place)), writing=False)
+def books(place: Path) -> Iterator[FleetService]:
+    books = FleetService(Settings(store=str(place)), writing=False)
     yield books
     books.close()
 
 
 @pytest.fixture
-def fleet(books: StoreBooks) -> Columns:
+def fleet(books: FleetService) -> SourceColumns:
     return read(books, lambda: NOW)
 
 
-def rows_of(books: StoreBooks) -> list[dict[str, Any]]:
+def rows_of(books: FleetService) -> list[dict[str, Any]]:
     """Everything anew, without the columns."""
     standing = books.fleet(WIDTH)
     seen = outlook(standing, NOW)
     names = dict(books.addresses())
-    return [{"id": int(source), "address": names[int(source)].lower(), "host": standing.hosts[standing.host[i]],
-             "paused": bool(standing.paused[i]), "failures": int(standing.failures[i]), "fresh": float(seen.fresh[i]),
-             "never": math.isinf(standing.last[i]), "weight": float(standing.weight[i]), "due": float(standing.due[i]),
-             "change_rate": float(seen.change_rate[i])} for i, source in enumerate(standing.source)]  # fmt: skip
+    return [
+        {
+            "id": int(source),
+            "address": names[int(source)].lower(),
+            "host": standing.hosts[standing.host[i]],
+            "paused": bool(standing.paused[i]),
+            "failures": int(standing.failures[i]),
+            "fresh": float(seen.fresh[i]),
+            "never": math.isinf(standing.last[i]),
+            "weight": float(standing.weight[i]),
+            "due": float(standing.due[i]),
+            "change_rate": float(seen.change_rate[i]),
+        }
+        for i, source in enumerate(standing.source)
+    ]
 
 
 @pytest.mark.parametrize("sort", ["id", "weight", "failures", "fresh", "due", "change_rate"])
 @pytest.mark.parametrize("down", [False, True])
-def test_order_is_that_of_a_plain_sort(books: StoreBooks, fleet: Columns, sort: str, down: bool) -> None:
+def test_order_is_that_of_a_plain_sort(books: FleetService, fleet: SourceColumns, sort: str, down: bool) -> None:
     lost = {"fresh", "due", "change_rate"}
 
     def key(row: dict[str, Any]) -> tuple[bool, float, int]:
@@ -84,11 +113,14 @@ def test_order_is_that_of_a_plain_sort(books: StoreBooks, fleet: Columns, sort: 
 @pytest.mark.parametrize("most", [10**6, 7], ids=["counted", "too many to count"])
 @pytest.mark.parametrize("text", ["even", "ODD/1", "h2.example", "/77", "%", "_", "\n", "nowhere"])
 def test_search_finds_what_contains_the_text(
-    books: StoreBooks, fleet: Columns, text: str, most: int, monkeypatch: pytest.MonkeyPatch
+    books: FleetService, fleet: SourceColumns, text: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(columns, "COUNTED", most)
-    want = [row["id"] for row in sorted(rows_of(books), key=lambda row: (-row["weight"], row["id"]))
-            if text.strip().lower() in row["address"]]  # fmt: skip
+    want = [
+        row["id"]
+        for row in sorted(rows_of(books), key=lambda row: (-row["weight"], row["id"]))
+        if text.strip().lower() in row["address"]
+    ]
     got, total = fleet.find(text=text, sort="weight", down=True, limit=COUNT)
     assert got == want
     assert total in (len(want), None)
@@ -96,7 +128,7 @@ def test_search_finds_what_contains_the_text(
     assert fleet.find(text=text, sort="weight", down=True, offset=3, limit=4)[0] == want[3:7]
 
 
-def test_states_and_hosts(books: StoreBooks, fleet: Columns) -> None:
+def test_states_and_hosts(books: FleetService, fleet: SourceColumns) -> None:
     rows = rows_of(books)
     for state, has in {
         "failing": lambda row: row["failures"] > 0 and not row["paused"],
@@ -115,15 +147,17 @@ def test_states_and_hosts(books: StoreBooks, fleet: Columns) -> None:
 def test_addresses_are_read_again_only_after_an_edit(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "s.db")
     store.add([Listing("https://a.example/1")], NOW)
-    books = StoreBooks(Settings(store=str(tmp_path / "s.db")), writing=False)
+    books = FleetService(Settings(store=str(tmp_path / "s.db")), writing=False)
     first = read(books, lambda: NOW)
     assert read(books, lambda: NOW, first).names is first.names
     store.add([Listing("https://a.example/2")], NOW)
     second = read(books, lambda: NOW, first)
     assert second.find(text="/2") == ([2], 1)
     store.remove([1])
-    stale = Columns(**{name: getattr(read(books, lambda: NOW), name) for name in Columns.__slots__ if name != "names"},
-                    names=second.names)  # fmt: skip
+    stale = SourceColumns(
+        **{name: getattr(read(books, lambda: NOW), name) for name in SourceColumns.__slots__ if name != "names"},
+        names=second.names,
+    )
     assert stale.find(text="example") == ([2], 1), "a name of a source that is gone finds nothing"
     books.close()
     store.close()
@@ -131,13 +165,13 @@ def test_addresses_are_read_again_only_after_an_edit(tmp_path: Path) -> None:
 
 def test_an_empty_store_has_an_empty_table(tmp_path: Path) -> None:
     SqliteStore(tmp_path / "s.db").close()
-    books = StoreBooks(Settings(store=str(tmp_path / "s.db")), writing=False)
+    books = FleetService(Settings(store=str(tmp_path / "s.db")), writing=False)
     assert read(books, lambda: NOW).find(text="a", sort="fresh") == ([], 0)
     assert read(books, lambda: NOW).find(sort="fresh") == ([], 0)
     books.close()
 
 
-def test_only_the_first_look_waits(books: StoreBooks) -> None:
+def test_only_the_first_look_waits(books: FleetService) -> None:
     async def looks() -> tuple[object, object, object]:
         reader = Reader(books, time.time)
         none = reader.now()
@@ -146,5 +180,5 @@ def test_only_the_first_look_waits(books: StoreBooks) -> None:
 
     none, first, again = asyncio.run(looks())
     assert none is None
-    assert isinstance(first, Columns)
+    assert isinstance(first, SourceColumns)
     assert again is first

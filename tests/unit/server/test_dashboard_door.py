@@ -67,7 +67,7 @@ def test_strangers_get_the_files_and_nothing_else(booked: Booked) -> None:
         "//",
         "/dashboard/app.js/",
     ):
-        assert asked(door, path).status == 401, path  # fmt: skip
+        assert asked(door, path).status == 401, path
     session = json.loads(asked(door, "/dashboard/session").body)
     assert session == {"role": None, "word": "", "logged_in": False, "login": True}
 
@@ -120,10 +120,18 @@ def test_a_reader_reads_and_an_operator_writes(booked: Booked) -> None:
 
 @pytest.mark.parametrize(
     "changed",
-    [{"x_unstale_word": ""}, {"x_unstale_word": "guessed"}, {"sec_fetch_site": "cross-site"},
-     {"sec_fetch_site": "same-site"}, {"sec_fetch_site": "none"}, {"origin": "https://evil.example"},
-     {"origin": "null"}, {"origin": "https://a.example.evil.example"}, {"host": "b.example"}],
-)  # fmt: skip
+    [
+        {"x_unstale_word": ""},
+        {"x_unstale_word": "guessed"},
+        {"sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "same-site"},
+        {"sec_fetch_site": "none"},
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"origin": "https://a.example.evil.example"},
+        {"host": "b.example"},
+    ],
+)
 def test_another_site_cannot_write_with_our_cookie(booked: Booked, changed: dict[str, str]) -> None:
     door = door_of(booked)
     who = inside(door, TOKEN)
@@ -189,8 +197,10 @@ def test_at_home_the_page_writes_without_a_login_and_a_program_does_not(booked: 
     assert asked(door, path, "POST").status == 401, "a program needs the token"
     assert asked(door, path, "POST", authorization=f"Bearer {TOKEN}").status == 202
     assert asked(door, path, "POST", authorization="Bearer wrong", **PLAIN, x_unstale_word=word).status == 401
-    assert asked(door, path, "POST", host="127.0.0.1:8600", origin="http://evil.example",
-                 x_unstale_word=word).status == 403  # fmt: skip
+    assert (
+        asked(door, path, "POST", host="127.0.0.1:8600", origin="http://evil.example", x_unstale_word=word).status
+        == 403
+    )
 
 
 def test_a_browser_that_was_misled_by_a_name_gets_nowhere_at_home(booked: Booked) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.asgi import START, Kept, asked
-from unstale.cli.books import StoreBooks
+from unstale.cli.books import FleetService
 from unstale.cli.settings import Settings
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.outlook import WIDTH, outlook
@@ -33,7 +33,7 @@ class Seen(Kept):
 
     def __init__(self, path: Path, sources: int = 3) -> None:
         super().__init__(path, sources)
-        self.books = StoreBooks(Settings(store=str(path)), writing=False)
+        self.books = FleetService(Settings(store=str(path)), writing=False)
         more = views(self.books, self.clock, rules=lambda host: {"spacing": 2.0}, replicas=lambda: {"name": "here"})
         self.app = replica(self.shelf, clock=self.clock, more=more)
 

@@ -99,9 +99,18 @@ def test_from_other_machines_reading_needs_the_token_too(booked: Booked) -> None
 
 @pytest.mark.parametrize(
     ("host", "status"),
-    [("localhost:8600", 200), ("127.0.0.1", 200), ("[::1]:8600", 200), ("LOCALHOST", 200), ("me.example:1", 200),
-     ("evil.example", 421), ("localhost.evil.example", 421), ("", 421), ("127.0.0.1:x", 421)],
-)  # fmt: skip
+    [
+        ("localhost:8600", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:8600", 200),
+        ("LOCALHOST", 200),
+        ("me.example:1", 200),
+        ("evil.example", 421),
+        ("localhost.evil.example", 421),
+        ("", 421),
+        ("127.0.0.1:x", 421),
+    ],
+)
 def test_a_browser_that_was_misled_is_sent_away(booked: Booked, host: str, status: int) -> None:
     booked.poll(b"a")
     app = replica(booked.shelf, clock=booked.clock, names=[*OWN_NAMES, "me.example"])

@@ -150,11 +150,22 @@ def test_kept_versions_never_change(kept: Kept, app: object) -> None:
 
 @pytest.mark.parametrize(
     ("path", "status"),
-    [("/copies/2", 404), ("/copies/", 404), ("/copies/1/", 404), ("/copies/01", 404), ("/copies/../1", 404),
-     ("/copies/1%2e", 404), ("/copies/-1", 404), ("/copies/" + "9" * 40, 404), ("/copies/١", 404),
-     ("/copies/1?maxage=3", 400), ("/copies/1?max_age=x", 400), ("/nothing", 404),
-     ("/copies/1?" + "&".join(f"p{i}=1" for i in range(50)), 400)],
-)  # fmt: skip
+    [
+        ("/copies/2", 404),
+        ("/copies/", 404),
+        ("/copies/1/", 404),
+        ("/copies/01", 404),
+        ("/copies/../1", 404),
+        ("/copies/1%2e", 404),
+        ("/copies/-1", 404),
+        ("/copies/" + "9" * 40, 404),
+        ("/copies/١", 404),
+        ("/copies/1?maxage=3", 400),
+        ("/copies/1?max_age=x", 400),
+        ("/nothing", 404),
+        ("/copies/1?" + "&".join(f"p{i}=1" for i in range(50)), 400),
+    ],
+)
 def test_refusals_are_problems(kept: Kept, app: object, path: str, status: int) -> None:
     kept.poll(TEXT)
     got = asked(app, path)
@@ -312,8 +323,8 @@ def test_requests_of_one_moment_share_a_look(tmp_path: Path) -> None:
     kept.poll(TEXT)
     app = replica(kept.shelf, clock=kept.clock)
     looks = []
-    standing = kept.shelf.standing
-    kept.shelf.standing = lambda sources, width: looks.append(len(sources)) or standing(sources, width)  # type: ignore[method-assign, func-returns-value]
+    standing = kept.shelf.columns_of
+    kept.shelf.columns_of = lambda sources, width: looks.append(len(sources)) or standing(sources, width)  # type: ignore[method-assign, func-returns-value]
 
     async def play() -> list[Got]:
         return await asyncio.gather(*(ask(app, f"/copies/{source}") for source in kept.ids))

@@ -111,8 +111,11 @@ def test_hosts(booked: Booked) -> None:
 
 
 def samples(text: str) -> dict[str, float]:
-    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in text.splitlines())
-            if not name.startswith("#")}  # fmt: skip
+    return {
+        name: float(value)
+        for name, _, value in (line.rpartition(" ") for line in text.splitlines())
+        if not name.startswith("#")
+    }
 
 
 def test_metrics_count_and_are_well_formed(booked: Booked) -> None:
@@ -194,7 +197,7 @@ class TestHubs:
         return str(json.loads(got.body)["callback"])
 
     def due(self, booked: Booked) -> float:
-        return float(booked.store.standing([1], WIDTH).due[0])
+        return float(booked.store.columns_of([1], WIDTH).due[0])
 
     def test_verification(self, booked: Booked) -> None:
         path = self.callback(booked)

@@ -21,8 +21,15 @@ DATA = bytes(range(100))
 
 
 def edition(**given: object) -> Edition:
-    fields = {"version": 2, "taken_at": START, "media_type": "text/html", "last_modified": None,
-              "digest": bytes(32), "size": 100, "before": 0.0} | given  # fmt: skip
+    fields = {
+        "version": 2,
+        "taken_at": START,
+        "media_type": "text/html",
+        "last_modified": None,
+        "digest": bytes(32),
+        "size": 100,
+        "before": 0.0,
+    } | given
     return Edition(**fields)  # type: ignore[arg-type]
 
 
@@ -134,8 +141,14 @@ def test_times_of_a_copy_parse_as_structured_fields() -> None:
     status = http_sf.parse(about[b"replica-status"], tltype="dictionary")
     seen = {name: getattr(value[0], "timestamp", lambda v=value[0]: v)() for name, value in status.items()}
     assert {name: float(value) for name, value in seen.items()} == {
-        "as-of": START + 10, "checked": START + 10, "changed": START, "version": 2, "hops": 1, "failures": 1,
-        "fresh": 0.912}  # fmt: skip
+        "as-of": START + 10,
+        "checked": START + 10,
+        "changed": START,
+        "version": 2,
+        "hops": 1,
+        "failures": 1,
+        "fresh": 0.912,
+    }
     ((name, parameters),) = http_sf.parse(about[b"cache-status"], tltype="list")
     assert str(name) == "a"
     assert parameters == {"hit": True, "ttl": 510}

@@ -61,8 +61,13 @@ def test_what_cannot_be_asked(booked: Booked, query: str) -> None:
 
 
 def test_adding(booked: Booked) -> None:
-    new = {"address": "HTTPS://B.example", "weight": 3, "min_interval": 60, "max_interval": None,
-           "options": {"headers": {"X-Key": "$KEY"}}}  # fmt: skip
+    new = {
+        "address": "HTTPS://B.example",
+        "weight": 3,
+        "min_interval": 60,
+        "max_interval": None,
+        "options": {"headers": {"X-Key": "$KEY"}},
+    }
     got = booked.send("POST", "sources", [new, {"address": "https://c.example/feed.xml", "kind": "feed"}])
     assert (got.status, json.loads(got.body)) == (201, {"ids": [6, 7]})
     about = booked.get("sources/6")
@@ -100,12 +105,20 @@ def test_what_cannot_be_added(booked: Booked, body: Any, why: str) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{", b'[{"address": "https://d.example/", "weight": NaN}]', b"[" * 100_000, b'["\\ud800"]', b"\xff",
-     b'[{"address": "https://d.example/", "weight": 1, "weight": 2}]',
-     b'[{"address": "https://d.example/", "weight": ' + b"9" * 5000 + b"}]",
-     b'[{"address": "https://d.example/", "weight": 1e400}]', b'[{"address": "https://d.example/", "weight": 1e16}]',
-     b'[{"address": "https://d.example/", "options": ' + b'{"a":' * 25 + b"1" + b"}" * 25 + b"}]"],
-)  # fmt: skip
+    [
+        b"",
+        b"{",
+        b'[{"address": "https://d.example/", "weight": NaN}]',
+        b"[" * 100_000,
+        b'["\\ud800"]',
+        b"\xff",
+        b'[{"address": "https://d.example/", "weight": 1, "weight": 2}]',
+        b'[{"address": "https://d.example/", "weight": ' + b"9" * 5000 + b"}]",
+        b'[{"address": "https://d.example/", "weight": 1e400}]',
+        b'[{"address": "https://d.example/", "weight": 1e16}]',
+        b'[{"address": "https://d.example/", "options": ' + b'{"a":' * 25 + b"1" + b"}" * 25 + b"}]",
+    ],
+)
 def test_bodies_that_are_no_plain_json(booked: Booked, data: bytes) -> None:
     got = asked(booked.app, "/api/v1/sources", "POST", [data], content_type="application/json", **WHO)
     assert got.status == 400

@@ -52,9 +52,15 @@ def everything(order: list[int], seed: int = 1) -> tuple[World, Policy]:
     """A world with all that can be drawn, its sources in any order."""
     changes = [Poisson(1.0), Pareto(3.0, 2.0), Bursty(0.1, 5.0, 8.0, 2.0), SelfExciting(1.0, 0.4, 0.3)]
     shock = Shock(Poisson(0.2), rows=[order.index(0), order.index(2)], chance=0.7)
-    world = World([changes[i] for i in order], weight=np.array([1.0, 2.0, 3.0, 4.0])[order], requests=0.5,
-                  failure=np.array([0.0, 0.1, 0.2, 0.3])[order], delay=Uniform(0.0, 0.2), shocks=[shock],
-                  key=order)  # fmt: skip
+    world = World(
+        [changes[i] for i in order],
+        weight=np.array([1.0, 2.0, 3.0, 4.0])[order],
+        requests=0.5,
+        failure=np.array([0.0, 0.1, 0.2, 0.3])[order],
+        delay=Uniform(0.0, 0.2),
+        shocks=[shock],
+        key=order,
+    )
     return world, KeeperPolicy(0.1, np.array([1.0, 1.1, 1.2, 1.3])[order])
 
 

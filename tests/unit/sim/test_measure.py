@@ -101,9 +101,12 @@ def test_against_a_slow_integrator() -> None:
             for name, value in walked.items():
                 sums[name][i, j] = value
     found = {
-        "fresh": ran.freshness, "age": ran.age, "missed": ran.missed, "lag": ran.lag,
+        "fresh": ran.freshness,
+        "age": ran.age,
+        "missed": ran.missed,
+        "lag": ran.lag,
         "deadline": ran.penalty(Deadline(0.3)),
-    }  # fmt: skip
+    }
     length = (horizon - warmup) / batches
     for name, measure in found.items():
         means = sums[name] / length

@@ -61,10 +61,18 @@ def saved(tmp_path: Path, text: str | bytes) -> str:
 
 @pytest.mark.parametrize(
     "text",
-    [RSS, RDF, ATOM, JSON, "\ufeff" + JSON, "\ufeff" + ATOM, RSS.replace("UTF-8", "utf-16").encode("utf-16"),
-     RSS.replace("UTF-8", "iso-8859-1").replace("<title>T", "<title>é").encode("iso-8859-1")],
+    [
+        RSS,
+        RDF,
+        ATOM,
+        JSON,
+        "\ufeff" + JSON,
+        "\ufeff" + ATOM,
+        RSS.replace("UTF-8", "utf-16").encode("utf-16"),
+        RSS.replace("UTF-8", "iso-8859-1").replace("<title>T", "<title>é").encode("iso-8859-1"),
+    ],
     ids=["RSS 2", "RSS 1", "Atom", "JSON", "JSON with mark", "Atom with mark", "UTF-16", "Latin-1"],
-)  # fmt: skip
+)
 def test_every_kind_of_feed(tmp_path: Path, text: str | bytes) -> None:
     path = saved(tmp_path, text)
     trace, problems = read_feed([path], now=NOW)
@@ -84,8 +92,14 @@ def test_several_feeds_are_several_sources(tmp_path: Path) -> None:
 
 
 def test_entries_without_a_usable_time_are_counted(tmp_path: Path) -> None:
-    times = ["Wed, 01 May 2024 10:00:00 GMT", "", "soon", "Wed, 01 May 2024 10:00:00 GMT", "2030-01-01T00:00:00Z",
-             "2024-05-01T10:05"]  # fmt: skip
+    times = [
+        "Wed, 01 May 2024 10:00:00 GMT",
+        "",
+        "soon",
+        "Wed, 01 May 2024 10:00:00 GMT",
+        "2030-01-01T00:00:00Z",
+        "2024-05-01T10:05",
+    ]
     items = "".join(f"<item><pubDate>{t}</pubDate></item>" for t in times) + "<item><title>x</title></item>"
     trace, problems = read_feed([saved(tmp_path, f"<rss><channel>{items}</channel></rss>")], now=NOW)
     assert trace.times.tolist() == [MAY, MAY + 300]

@@ -183,8 +183,17 @@ def test_names_stay_as_they_are_written(tmp_path: Path) -> None:
 
 def test_json_lines(tmp_path: Path) -> None:
     file = tmp_path / "t.jsonl"
-    lines = ['{"id": 7, "time": 5}', '{"id": "a", "time": "1970-01-01T00:00:09Z"}', "", "{", "[1]", '{"id": "a"}',
-             '{"id": "a", "time": NaN}', '{"id": "a", "time": true}', '{"id": null, "time": 1}']  # fmt: skip
+    lines = [
+        '{"id": 7, "time": 5}',
+        '{"id": "a", "time": "1970-01-01T00:00:09Z"}',
+        "",
+        "{",
+        "[1]",
+        '{"id": "a"}',
+        '{"id": "a", "time": NaN}',
+        '{"id": "a", "time": true}',
+        '{"id": null, "time": 1}',
+    ]
     file.write_text("\n".join(lines))
     trace, problems = read(str(file), now=NOW)
     assert sets(trace) == {"7": [5.0], "a": [9.0]}

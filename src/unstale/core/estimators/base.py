@@ -41,8 +41,15 @@ class Observations:
     sync_rate: Floats
 
     @classmethod
-    def of(cls, intervals: ArrayLike, changed: ArrayLike, *, since: ArrayLike | None = None,
-           counts: ArrayLike | None = None, sync_rate: ArrayLike | None = None) -> Observations:  # fmt: skip
+    def of(
+        cls,
+        intervals: ArrayLike,
+        changed: ArrayLike,
+        *,
+        since: ArrayLike | None = None,
+        counts: ArrayLike | None = None,
+        sync_rate: ArrayLike | None = None,
+    ) -> Observations:
         """Checked columns: a row of polls is one source, a matrix has one source per row.
 
         Sources with different numbers of polls come end to end, with those numbers as `counts`. `intervals`,
@@ -56,21 +63,33 @@ class Observations:
         flat = bits.ravel()
         _all((flat == 0) | (flat == 1), "changed", flat, "must be 0 or 1", "give 1 for a poll that found a change")
         between = _column("intervals", intervals, bits)
-        _all((between > 0) & (between < np.inf), "intervals", between, "must be a finite number above 0",
-             "give the times between polls, and merge polls at the same time into one")  # fmt: skip
+        _all(
+            (between > 0) & (between < np.inf),
+            "intervals",
+            between,
+            "must be a finite number above 0",
+            "give the times between polls, and merge polls at the same time into one",
+        )
         told = None
         if since is not None:
             told = _column("since", since, bits)
-            _all((flat == 0) | ((told >= 0) & (told <= between)), "since", told,
-                 "must be from 0 to the interval, as the change came after the poll before",
-                 "leave out polls whose last-modified time cannot be true")  # fmt: skip
+            _all(
+                (flat == 0) | ((told >= 0) & (told <= between)),
+                "since",
+                told,
+                "must be from 0 to the interval, as the change came after the poll before",
+                "leave out polls whose last-modified time cannot be true",
+            )
         starts = np.concatenate([[0], np.cumsum(lengths)])
         measured = lengths / np.add.reduceat(between, starts[:-1])
         planned = measured if sync_rate is None else numbers("sync_rate", sync_rate, above=0)
         require(
-            planned.ndim == 0 or planned.shape == measured.shape, "sync_rate", f"of shape {planned.shape}",
-            f"must be one number or {len(measured)}", "give the planned polls per unit of time of each source",
-        )  # fmt: skip
+            planned.ndim == 0 or planned.shape == measured.shape,
+            "sync_rate",
+            f"of shape {planned.shape}",
+            f"must be one number or {len(measured)}",
+            "give the planned polls per unit of time of each source",
+        )
         return cls(between, flat == 1, told, starts, np.broadcast_to(planned, measured.shape))
 
     def __len__(self) -> int:
@@ -134,16 +153,23 @@ def checked(change_rate: float, interval: float, polls: int) -> tuple[float, flo
 def _lengths(bits: Floats, counts: ArrayLike | None) -> NDArray[np.intp]:
     if counts is None:
         require(
-            bits.ndim in (1, 2) and bits.size > 0, "changed", f"of shape {bits.shape}",
-            "must be a row of polls or one row per source", "give counts for rows of different lengths",
-        )  # fmt: skip
+            bits.ndim in (1, 2) and bits.size > 0,
+            "changed",
+            f"of shape {bits.shape}",
+            "must be a row of polls or one row per source",
+            "give counts for rows of different lengths",
+        )
         rows, each = (1, bits.size) if bits.ndim == 1 else bits.shape
         return np.full(rows, each, dtype=np.intp)
     given = numbers("counts", counts, least=1, remedy="leave out sources that were never polled")
     whole = given.astype(np.intp)
-    require(given.ndim == 1 and bool(np.all(given == whole)) and whole.sum() == bits.size and bits.ndim == 1,
-            "counts", f"with a sum of {given.sum():g}", f"must be whole numbers that add up to the {bits.size} polls",
-            "give the number of polls of each source")  # fmt: skip
+    require(
+        given.ndim == 1 and bool(np.all(given == whole)) and whole.sum() == bits.size and bits.ndim == 1,
+        "counts",
+        f"with a sum of {given.sum():g}",
+        f"must be whole numbers that add up to the {bits.size} polls",
+        "give the number of polls of each source",
+    )
     return whole
 
 
@@ -152,8 +178,13 @@ def _column(name: str, values: ArrayLike, like: Floats) -> Floats:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(sentence(name, repr(values)[:60], "must be numbers", "give times in one unit")) from None
-    require(column.ndim == 0 or column.shape == like.shape, name, f"of shape {column.shape}",
-            f"must match changed of shape {like.shape}", "give one number per poll, or one")  # fmt: skip
+    require(
+        column.ndim == 0 or column.shape == like.shape,
+        name,
+        f"of shape {column.shape}",
+        f"must match changed of shape {like.shape}",
+        "give one number per poll, or one",
+    )
     return np.broadcast_to(column, like.shape).ravel()
 
 

@@ -10,8 +10,9 @@ from scipy.special import betaln
 from unstale.core.checks import Floats
 
 
-def expect(values: Callable[[Floats], Floats], n: int, log_changed: float, log_unchanged: float,
-           most: int | None = None) -> float:  # fmt: skip
+def expect(
+    values: Callable[[Floats], Floats], n: int, log_changed: float, log_unchanged: float, most: int | None = None
+) -> float:
     """E[values(X) | X ≤ most] for X ~ Binomial(n), given the logarithms of both probabilities of one poll.
 
     `Σ values(k)·C(n, k)·changed^k·unchanged^(n−k)` over the same sum without values: dividing by what the

@@ -69,8 +69,13 @@ def bias_table(
     """
     rate, between, n = checked(change_rate, interval, polls)
     repeats = int(number("runs", runs, least=2, most=1e7))
-    require(timing in (None, "even", "poisson"), "timing", repr(timing), "must be 'even', 'poisson' or None",
-            "choose how the polls are timed")  # fmt: skip
+    require(
+        timing in (None, "even", "poisson"),
+        "timing",
+        repr(timing),
+        "must be 'even', 'poisson' or None",
+        "choose how the polls are timed",
+    )
     seen: dict[Timing, Observations] = {}
     rows = []
     for estimator in estimators:
@@ -85,8 +90,9 @@ def bias_table(
     return rows
 
 
-def simulated(change_rate: float, interval: float, polls: int, runs: int, rng: np.random.Generator,
-              timing: Timing) -> Observations:  # fmt: skip
+def simulated(
+    change_rate: float, interval: float, polls: int, runs: int, rng: np.random.Generator, timing: Timing
+) -> Observations:
     """Observations of `runs` Poisson sources of one change rate, each with `polls` polls.
 
     Seen from a poll, the latest change is an exponential time ago, independent of all that was before the last poll:

@@ -101,8 +101,9 @@ def _weibull(gaps: Gaps) -> _Fitted:
     spread = np.sqrt(gaps.means((below - gaps.each(mean)) ** 2))
     # of Weibull gaps the logarithm has a standard deviation of π/√6/shape
     start = np.clip(1.28 / np.maximum(spread, 1e-9), _LEAST_SHAPE, LIMIT)
-    shape = np.exp(falls_through(excess, np.full_like(top, np.log(_LEAST_SHAPE)), np.full_like(top, np.log(LIMIT)),
-                                 np.log(start)))  # fmt: skip
+    shape = np.exp(
+        falls_through(excess, np.full_like(top, np.log(_LEAST_SHAPE)), np.full_like(top, np.log(LIMIT)), np.log(start))
+    )
     power = gaps.means(np.exp(below * gaps.each(shape)))
     scale = np.exp(top + np.log(power) / shape)
     likelihood = gaps.counts * (np.log(shape) + (shape - 1.0) * mean - top - np.log(power) - 1.0)

@@ -49,8 +49,13 @@ class Gaps:
     def _checked(self) -> Gaps:
         fewest = int(self.counts.min(initial=FEWEST))
         require(len(self.counts) > 0, "gaps", "of no source", "must be of one at least", "give a list of gaps")
-        require(fewest >= FEWEST, "gaps", f"of a source with {fewest}", f"must be {FEWEST} at least",
-                "leave out sources with fewer changes")  # fmt: skip
+        require(
+            fewest >= FEWEST,
+            "gaps",
+            f"of a source with {fewest}",
+            f"must be {FEWEST} at least",
+            "leave out sources with fewer changes",
+        )
         return self
 
     @property

@@ -27,8 +27,15 @@ THREADS: int = numba.config.NUMBA_NUM_THREADS
 _P = COEFFICIENTS
 _ONES = np.ones(BLOCK)
 # Sutherland's minimax coefficients of log (fdlibm e_log.c)
-_LOG = (0.6666666666666735130, 0.3999999999940941908, 0.2857142874366239149, 0.2222219843214978396,
-        0.1818357216161805012, 0.1531383769920937332, 0.1479819860511658591)  # fmt: skip
+_LOG = (
+    0.6666666666666735130,
+    0.3999999999940941908,
+    0.2857142874366239149,
+    0.2222219843214978396,
+    0.1818357216161805012,
+    0.1531383769920937332,
+    0.1479819860511658591,
+)
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _TOP_OF_ROOT_HALF = np.uint64(0x3FE6A09E00000000)
 _TOP_OF_ONE = np.uint64(0x3FF0000000000000)
@@ -126,8 +133,9 @@ def odd(lowest: float, change_rate: Floats, weight: Floats, cost: Floats) -> boo
 
 
 @_compiled
-def spent_blocks(price: float, change_rate: Floats, weight: Floats, cost: Floats, first: int, last: int,
-                 sums: Floats) -> None:  # fmt: skip
+def spent_blocks(
+    price: float, change_rate: Floats, weight: Floats, cost: Floats, first: int, last: int, sums: Floats
+) -> None:
     """Rows first..last of `sums`: a flag, the block's Σ cost·rate and its derivative in log price."""
     lowest = max(LOWEST, LOWEST / price)
     for k in range(first, last):
@@ -167,8 +175,9 @@ def response(change_rate: Floats, value: Floats, rate: Floats, slope: Floats) ->
 
 
 @_compiled
-def rates_blocks(price: float, change_rate: Floats, weight: Floats, cost: Floats, first: int, last: int,
-                 sums: Floats, out: Floats) -> None:  # fmt: skip
+def rates_blocks(
+    price: float, change_rate: Floats, weight: Floats, cost: Floats, first: int, last: int, sums: Floats, out: Floats
+) -> None:
     """Blocks first..last of `out`: the sync rates; rows of `sums`: a flag and Σ cost·rate."""
     lowest = max(LOWEST, LOWEST / price)
     for k in range(first, last):
@@ -189,8 +198,9 @@ def rates_blocks(price: float, change_rate: Floats, weight: Floats, cost: Floats
 
 
 @_compiled
-def expected_blocks(price: float, change_rate: Floats, weight: Floats, cost: Floats, first: int, last: int,
-                    sums: Floats) -> None:  # fmt: skip
+def expected_blocks(
+    price: float, change_rate: Floats, weight: Floats, cost: Floats, first: int, last: int, sums: Floats
+) -> None:
     """Rows first..last of `sums`: a flag, the block's Σ cost·rate, Σ weight·freshness, sources polled."""
     lowest = max(LOWEST, LOWEST / price)
     for k in range(first, last):

@@ -40,7 +40,7 @@ class Expected(NamedTuple):
     polled: int
 
 
-class Columns(NamedTuple):
+class PassColumns(NamedTuple):
     """A fleet as contiguous columns; an empty cost column means that every poll costs 1."""
 
     change_rate: Floats
@@ -48,17 +48,23 @@ class Columns(NamedTuple):
     cost: Floats
 
     @staticmethod
-    def of(change_rate: ArrayLike, weight: ArrayLike, cost: ArrayLike | None) -> Columns:
+    def of(change_rate: ArrayLike, weight: ArrayLike, cost: ArrayLike | None) -> PassColumns:
         rate = np.ascontiguousarray(change_rate, dtype=np.float64)
-        require(rate.ndim == 1, "change_rate", f"of shape {rate.shape}", "must be a column",
-                "give one number per source")  # fmt: skip
+        require(
+            rate.ndim == 1, "change_rate", f"of shape {rate.shape}", "must be a column", "give one number per source"
+        )
         columns = [rate]
         for name, values in (("weight", weight), ("cost", cost)):
             column = _NO_COST if values is None else np.ascontiguousarray(values, dtype=np.float64)
-            require(values is None or column.shape == rate.shape, name, f"of shape {column.shape}",
-                    f"must have change_rate's shape {rate.shape}", "give one number per source")  # fmt: skip
+            require(
+                values is None or column.shape == rate.shape,
+                name,
+                f"of shape {column.shape}",
+                f"must have change_rate's shape {rate.shape}",
+                "give one number per source",
+            )
             columns.append(column)
-        return Columns(*columns)
+        return PassColumns(*columns)
 
     def rows(self, start: int, stop: int) -> tuple[Floats, Floats, Floats]:
         """Some of the sources; without a cost column there may be up to BLOCK."""
@@ -76,8 +82,9 @@ class Columns(NamedTuple):
             numbers("cost", self.cost, above=0, remedy="give what one poll costs")
 
 
-def spent(price: float, change_rate: ArrayLike, weight: ArrayLike,
-          cost: ArrayLike | None = None) -> tuple[float, float]:  # fmt: skip
+def spent(
+    price: float, change_rate: ArrayLike, weight: ArrayLike, cost: ArrayLike | None = None
+) -> tuple[float, float]:
     """Budget spent at a price under Poisson freshness, Σ cost·sync_rate, and its derivative in the price.
 
     sync_rate = change_rate/x with P(2, x) = s = price·cost·change_rate/weight, 0 from s = 1 on;
@@ -90,13 +97,14 @@ def spent(price: float, change_rate: ArrayLike, weight: ArrayLike,
     (5.0, -29.061718)
     """
     price = number("price", price, above=0, infinite=True)
-    total, slope = spent_by_log(price, Columns.of(change_rate, weight, cost))
+    total, slope = spent_by_log(price, PassColumns.of(change_rate, weight, cost))
     with np.errstate(over="ignore"):
         return total, float(np.float64(slope) / price)
 
 
-def rates(price: float, change_rate: ArrayLike, weight: ArrayLike, cost: ArrayLike | None = None,
-          out: Floats | None = None) -> Floats:  # fmt: skip
+def rates(
+    price: float, change_rate: ArrayLike, weight: ArrayLike, cost: ArrayLike | None = None, out: Floats | None = None
+) -> Floats:
     """The sync rates that are best at a price under Poisson freshness, written to `out`.
 
     sync_rate = change_rate/x with P(2, x) = price·cost·change_rate/weight, and 0 (abandoned) if that is ≥ 1.
@@ -106,14 +114,13 @@ def rates(price: float, change_rate: ArrayLike, weight: ArrayLike, cost: ArrayLi
     array([1.1499, 1.3584, 1.3538, 1.1379, 0.    ])
     """
     price = number("price", price, above=0, infinite=True)
-    columns = Columns.of(change_rate, weight, cost)
+    columns = PassColumns.of(change_rate, weight, cost)
     out = output(columns, out)
     write_rates(price, columns, out)
     return out
 
 
-def expected(price: float, change_rate: ArrayLike, weight: ArrayLike,
-             cost: ArrayLike | None = None) -> Expected:  # fmt: skip
+def expected(price: float, change_rate: ArrayLike, weight: ArrayLike, cost: ArrayLike | None = None) -> Expected:
     """What the rates at a price bring: budget spent, Σ weight·freshness and the number of sources polled.
 
     freshness = (1 − e^(−x))/x = (x+s)/(x·(1+x)), x and s as in `rates`. [000 Table 2].
@@ -123,32 +130,36 @@ def expected(price: float, change_rate: ArrayLike, weight: ArrayLike,
     (5.0, 0.373889, 4)
     """
     price = number("price", price, above=0, infinite=True)
-    total, fresh, polled = run("expected_blocks", price, Columns.of(change_rate, weight, cost), 3)
+    total, fresh, polled = run("expected_blocks", price, PassColumns.of(change_rate, weight, cost), 3)
     return Expected(total, fresh, round(polled))
 
 
-def output(columns: Columns, out: Floats | None) -> Floats:
+def output(columns: PassColumns, out: Floats | None) -> Floats:
     """`out` if it can take one number per source, a new column if it is None."""
     if out is None:
         return np.empty(columns.change_rate.size)
-    require(out.shape == columns.change_rate.shape and out.dtype == np.float64 and out.flags.c_contiguous,
-            "out", f"of shape {out.shape} and type {out.dtype}",
-            f"must be a contiguous float64 column of {columns.change_rate.size}", "leave it out")  # fmt: skip
+    require(
+        out.shape == columns.change_rate.shape and out.dtype == np.float64 and out.flags.c_contiguous,
+        "out",
+        f"of shape {out.shape} and type {out.dtype}",
+        f"must be a contiguous float64 column of {columns.change_rate.size}",
+        "leave it out",
+    )
     return out
 
 
-def write_rates(price: float, columns: Columns, out: Floats) -> float:
+def write_rates(price: float, columns: PassColumns, out: Floats) -> float:
     """Write the sync rates at a price; the budget they spend."""
     return run("rates_blocks", price, columns, 1, out)[0]
 
 
-def spent_by_log(price: float, columns: Columns) -> tuple[float, float]:
+def spent_by_log(price: float, columns: PassColumns) -> tuple[float, float]:
     """Budget spent and its derivative in the logarithm of the price."""
     total, slope = run("spent_blocks", price, columns, 2)
     return total, slope
 
 
-def run(kernel: str, price: float, columns: Columns, width: int, out: Floats | None = None) -> list[float]:
+def run(kernel: str, price: float, columns: PassColumns, width: int, out: Floats | None = None) -> list[float]:
     """The `width` sums of a kernel over the fleet; `out` takes the rates of the one that writes them."""
     size = columns.change_rate.size
     count = -(-size // BLOCK)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unstale.core.checks import Floats, number
-from unstale.core.kernels.passes import Columns, in_threads, output, spent_by_log, write_rates
+from unstale.core.kernels.passes import PassColumns, in_threads, output, spent_by_log, write_rates
 from unstale.core.kernels.search import Root, log_ratio, search, times
 
 #: sources this near to abandonment are watched one by one while polishing a price
@@ -21,8 +21,15 @@ PART = 131_072
 SKETCH_FROM = 65_536
 
 
-def solve(change_rate: ArrayLike, weight: ArrayLike, cost: ArrayLike | None, budget: float, *,
-          rtol: float = 1e-9, start: float | None = None) -> Root:  # fmt: skip
+def solve(
+    change_rate: ArrayLike,
+    weight: ArrayLike,
+    cost: ArrayLike | None,
+    budget: float,
+    *,
+    rtol: float = 1e-9,
+    start: float | None = None,
+) -> Root:
     """The price at which the best rates under Poisson freshness spend the budget to `rtol`.
 
     One pass makes the fleet's sketch, whose price is good to about 1e-5; two exact passes, rarely more,
@@ -36,9 +43,16 @@ def solve(change_rate: ArrayLike, weight: ArrayLike, cost: ArrayLike | None, bud
     return _Problem(change_rate, weight, cost, budget, rtol, start).solve()
 
 
-def plan(change_rate: ArrayLike, weight: ArrayLike, cost: ArrayLike | None, budget: float, *,
-         rtol: float = 1e-9, start: float | None = None,
-         out: Floats | None = None) -> tuple[Root, Floats]:  # fmt: skip
+def plan(
+    change_rate: ArrayLike,
+    weight: ArrayLike,
+    cost: ArrayLike | None,
+    budget: float,
+    *,
+    rtol: float = 1e-9,
+    start: float | None = None,
+    out: Floats | None = None,
+) -> tuple[Root, Floats]:
     """The price and the rates at it: `solve` and `rates`, but the pass that writes the rates checks them too.
 
     >>> root, sync_rate = plan([1, 2, 3, 4, 5], [1, 1, 1, 1, 1], None, 5.0)
@@ -68,11 +82,18 @@ def plan(change_rate: ArrayLike, weight: ArrayLike, cost: ArrayLike | None, budg
 class _Problem:
     """A fleet and its budget, with the best guess at the price that one pass over the fleet affords."""
 
-    def __init__(self, change_rate: ArrayLike, weight: ArrayLike, cost: ArrayLike | None, budget: float,
-                 rtol: float, start: float | None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        change_rate: ArrayLike,
+        weight: ArrayLike,
+        cost: ArrayLike | None,
+        budget: float,
+        rtol: float,
+        start: float | None,
+    ) -> None:
         self.budget = number("budget", budget, above=0, remedy="give what may be spent per unit of time")
         self.rtol = rtol
-        self.columns = columns = Columns.of(change_rate, weight, cost)
+        self.columns = columns = PassColumns.of(change_rate, weight, cost)
         self.total = cache(lambda price: spent_by_log(price, columns))
         self.price = _start(columns, self.budget) if start is None else number("start", start, above=0)
         self.elasticity = 0.0  # of spending in the price, where a pass has shown it
@@ -96,7 +117,7 @@ class _Problem:
         return replace(root, passes=self.passes())
 
 
-def _polished(price: float, columns: Columns, here: tuple[float, float], budget: float) -> float:
+def _polished(price: float, columns: PassColumns, here: tuple[float, float], budget: float) -> float:
     """A better price, from the pass `here` and the few sources about to be abandoned or taken back there.
 
     These alone make spending rough near the price; with them apart, what the others spend is a power law.
@@ -118,7 +139,7 @@ def _polished(price: float, columns: Columns, here: tuple[float, float], budget:
     return root.price if root.converged else max(math.nextafter(root.price, 0.0), 5e-324)
 
 
-def _marginal(price: float, columns: Columns) -> Columns | None:
+def _marginal(price: float, columns: PassColumns) -> PassColumns | None:
     """The sources whose price of abandonment is within MARGIN of a price; None if they are not few."""
     low, high = (1 - MARGIN) / price, (1 + MARGIN) / price
     size = columns.change_rate.size
@@ -134,10 +155,10 @@ def _marginal(price: float, columns: Columns) -> Columns | None:
     which = np.concatenate(in_threads(found, -(-size // PART), size))
     if which.size > size // 32:
         return None
-    return Columns(*(c[which] if c.size else c for c in columns))
+    return PassColumns(*(c[which] if c.size else c for c in columns))
 
 
-def _start(columns: Columns, budget: float) -> float:
+def _start(columns: PassColumns, budget: float) -> float:
     """A price to begin with; 0 if nothing can be polled."""
     if columns.change_rate.size > SKETCH_FROM:
         from unstale.core.sketch import Sketch  # the sketch builds on the passes

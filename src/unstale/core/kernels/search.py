@@ -29,8 +29,9 @@ class Root:
     passes: int
 
 
-def search(total: Callable[[float], tuple[float, float]], budget: float, start: float, *,
-           rtol: float, elasticity: float = 0.5) -> Root:  # fmt: skip
+def search(
+    total: Callable[[float], tuple[float, float]], budget: float, start: float, *, rtol: float, elasticity: float = 0.5
+) -> Root:
     """The price at which `total`, given with its derivative in log price, meets the budget to `rtol`.
 
     The total must not rise, and where positive fall by at least `elasticity` percent per percent of price:

@@ -18,8 +18,15 @@ except ImportError:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_TOGETHER = ("belief", "learning.gamma", "learning.mixture", "learning.bursts", "learning.clock", "learning.timing",
-             "learning.fleet")  # fmt: skip
+_TOGETHER = (
+    "belief",
+    "learning.gamma",
+    "learning.mixture",
+    "learning.bursts",
+    "learning.clock",
+    "learning.timing",
+    "learning.columns",
+)
 
 
 def _stamp() -> int:

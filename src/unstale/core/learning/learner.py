@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from unstale.core.checks import Floats, number, numbers
 from unstale.core.learning.bursts import SPANS, learned_bursts, no_bursts
 from unstale.core.learning.clock import DAYS, HOURS, WEEK, even_clock, learned_clock
-from unstale.core.learning.fleet import (
-    Columns,
-    Rhythm,
+from unstale.core.learning.columns import (
+    LearnerColumns,
+    SharedTiming,
     all_waits,
     expected_cost,
     observe_all,
@@ -21,7 +21,7 @@ from unstale.core.learning.fleet import (
     some_waits,
     weights,
 )
-from unstale.core.learning.mixture import Shared, room
+from unstale.core.learning.mixture import Shared, scratch
 from unstale.core.learning.prior import fit_prior, shares
 from unstale.core.learning.timing import best_waits, even_waits
 from unstale.errors import require
@@ -80,7 +80,7 @@ class Learner:
             return np.broadcast_to(numbers(name, given, least=0), (sources,)).astype(np.float64)
 
         self.scale = scale
-        self.columns = Columns(
+        self.columns = LearnerColumns(
             rows=np.zeros((sources, 3 * len(HALF_LIVES))),
             last=np.full(sources, start),
             found=np.full(sources, start),
@@ -94,11 +94,12 @@ class Learner:
         self.shared = Shared(
             np.array([1.0, scale]), scale * np.array(HALF_LIVES), np.zeros(len(HALF_LIVES)), int(objective == "age")
         )
-        self.rhythm = Rhythm(even_clock(), even_waits(), np.zeros((2, HOURS + DAYS)),
-                             no_bursts(scale), np.zeros((2, SPANS)), np.zeros(2))  # fmt: skip
+        self.timing = SharedTiming(
+            even_clock(), even_waits(), np.zeros((2, HOURS + DAYS)), no_bursts(scale), np.zeros((2, SPANS)), np.zeros(2)
+        )
         #: the week for which the waits were found
         self._timed = np.zeros(WEEK)
-        self._room = room(len(HALF_LIVES))
+        self._room = scratch(len(HALF_LIVES))
         self._step = -(-sources // _ENOUGH) if sources else 1
 
     def observe(
@@ -106,22 +107,32 @@ class Learner:
     ) -> None:
         """Learn from polls that were answered; a poll that failed is not told, and the next one covers its time."""
         which = np.asarray(rows, dtype=np.int64)
-        require(not len(which) or 0 <= which.min() <= which.max() < len(self.columns.last), "rows", "of another fleet",
-                f"must be below {len(self.columns.last)}", "give the numbers of sources")  # fmt: skip
+        require(
+            not len(which) or 0 <= which.min() <= which.max() < len(self.columns.last),
+            "rows",
+            "of another fleet",
+            f"must be below {len(self.columns.last)}",
+            "give the numbers of sources",
+        )
         at, bits = numbers("polled_at", polled_at), np.asarray(changed, dtype=np.bool_)
         told = np.full(len(which), np.nan) if modified is None else np.asarray(modified, dtype=np.float64)
-        require(which.shape == at.shape == bits.shape == told.shape, "polled_at", f"of shape {at.shape}",
-                f"must have rows' shape {which.shape}", "give one of each per poll")  # fmt: skip
-        observe_all(which, at, bits, told, self.columns, self.shared, self.rhythm, self._room)
+        require(
+            which.shape == at.shape == bits.shape == told.shape,
+            "polled_at",
+            f"of shape {at.shape}",
+            f"must have rows' shape {which.shape}",
+            "give one of each per poll",
+        )
+        observe_all(which, at, bits, told, self.columns, self.shared, self.timing, self._room)
 
     def waits(self, price: float) -> Floats:
         """How long after its last answer each source is due at a price."""
-        return all_waits(number("price", price, above=0), self.columns, self.shared, self.rhythm, self._room)
+        return all_waits(number("price", price, above=0), self.columns, self.shared, self.timing, self._room)
 
     def waits_of(self, rows: ArrayLike, price: float) -> Floats:
         """How long after its last answer each of these sources is due at a price."""
         which = np.asarray(rows, dtype=np.int64)
-        return some_waits(which, price, self.columns, self.shared, self.rhythm, self._room)
+        return some_waits(which, price, self.columns, self.shared, self.timing, self._room)
 
     def change_rate(self) -> Floats:
         """The mean of what is believed of each source's change rate."""
@@ -140,7 +151,7 @@ class Learner:
         wanted = max(number("cost", cost, least=0), 1e-9) / step
 
         def excess(x: float) -> float:
-            spent = expected_cost(which, math.exp(x), now, until, self.columns, self.shared, self.rhythm, self._room)
+            spent = expected_cost(which, math.exp(x), now, until, self.columns, self.shared, self.timing, self._room)
             return math.log(max(spent, 1e-12) / wanted)
 
         return math.exp(
@@ -158,22 +169,22 @@ class Learner:
         slow = self.columns.rows[:, 0], self.columns.rows[:, count]
         self.shared.prior[:] = fit_prior(*slow, (self.shared.prior[0], self.shared.prior[1]), self.scale)
         self.shared.favour[:] = shares(weights(self.columns, self.shared, self._step, self._room))
-        by_clock, by_bursts = self.rhythm.credit > _CREDIT
-        clock = learned_clock(self.rhythm.hours, False)
+        by_clock, by_bursts = self.timing.credit > _CREDIT
+        clock = learned_clock(self.timing.hours, False)
         stands_out = clock.intensity.max() > _CONTRAST * clock.intensity.min()
         clock = clock._replace(trusted=bool(by_clock and stands_out))
         if clock.trusted and self.shared.objective == 0 and np.abs(clock.intensity - self._timed).max() > _MOVED:
-            self.rhythm.waits[:] = best_waits(clock.intensity)
+            self.timing.waits[:] = best_waits(clock.intensity)
             self._timed = clock.intensity
         # What is shared fades from look to look: first impressions are made with a prior that is still a guess.
         for tally, kept in (
-            (self.rhythm.hours, _KEPT_HOURS),
-            (self.rhythm.silences, _KEPT),
-            (self.rhythm.credit, _KEPT),
+            (self.timing.hours, _KEPT_HOURS),
+            (self.timing.silences, _KEPT),
+            (self.timing.credit, _KEPT),
         ):
             tally *= kept
-        bursts = learned_bursts(self.rhythm.silences, self.scale, bool(by_bursts))
-        self.rhythm = self.rhythm._replace(clock=clock, bursts=bursts)
+        bursts = learned_bursts(self.timing.silences, self.scale, bool(by_bursts))
+        self.timing = self.timing._replace(clock=clock, bursts=bursts)
 
 
 def _falling_root(f: Callable[[float], float], x: float, centre: float, close: float) -> float:

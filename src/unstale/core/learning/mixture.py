@@ -4,7 +4,7 @@ A row of K half-lives holds 3·K numbers: the shape and the exposure that polls 
 the standing of each half-life: its log likelihood of what the polls found, faded too.
 
 Rules of this file:
-1. Only scalars and small arrays, so that it compiles; the caller gives the room (`Room`) to work in.
+1. Only scalars and small arrays, so that it compiles; the caller gives the room (`Scratch`) to work in.
 2. What is known is prior + evidence. Fading takes evidence away, so that a source not heard of for long is again a
    source we know nothing about, and a better prior serves every source at once.
 3. The value of a poll is the mean of the beliefs' values, weighted by their standing: it is linear in the law of
@@ -43,7 +43,7 @@ class Shared(NamedTuple):
     objective: int
 
 
-class Room(NamedTuple):
+class Scratch(NamedTuple):
     """Scratch columns of one thread: each half-life's shape, exposure and weight."""
 
     shape: Floats
@@ -51,13 +51,13 @@ class Room(NamedTuple):
     weight: Floats
 
 
-def room(half_lives: int) -> Room:
-    """Room for so many half-lives."""
-    return Room(np.empty(half_lives), np.empty(half_lives), np.empty(half_lives))
+def scratch(half_lives: int) -> Scratch:
+    """Scratch for so many half-lives."""
+    return Scratch(np.empty(half_lives), np.empty(half_lives), np.empty(half_lives))
 
 
 @compiled
-def gather(row: Floats, shared: Shared, at: Room) -> float:
+def gather(row: Floats, shared: Shared, at: Scratch) -> float:
     """Fill the room from a row, and return the mean change rate."""
     count = len(shared.half_lives)
     highest = -math.inf
@@ -78,7 +78,7 @@ def gather(row: Floats, shared: Shared, at: Room) -> float:
 
 
 @compiled
-def foretold(at: Room, elapsed: float, changed: bool) -> float:
+def foretold(at: Scratch, elapsed: float, changed: bool) -> float:
     """The log probability that the gathered beliefs gave to this outcome."""
     total = 0.0
     for k in range(len(at.weight)):
@@ -88,7 +88,7 @@ def foretold(at: Room, elapsed: float, changed: bool) -> float:
 
 
 @compiled
-def learn(row: Floats, shared: Shared, at: Room, elapsed: float, passed: float, changed: bool, since: float) -> None:
+def learn(row: Floats, shared: Shared, at: Scratch, elapsed: float, passed: float, changed: bool, since: float) -> None:
     """Teach a gathered row what a poll found.
 
     `elapsed` is the time since the last answer, `passed` the same on the fleet's clock. `since` is how long ago the
@@ -112,7 +112,7 @@ def learn(row: Floats, shared: Shared, at: Room, elapsed: float, passed: float, 
 
 
 @compiled
-def value(at: Room, shared: Shared, elapsed: float) -> tuple[float, float]:
+def value(at: Scratch, shared: Shared, elapsed: float) -> tuple[float, float]:
     """The value of polling after `elapsed`, and its slope."""
     worth, slope = 0.0, 0.0
     for k in range(len(at.weight)):
@@ -127,7 +127,7 @@ def value(at: Room, shared: Shared, elapsed: float) -> tuple[float, float]:
 
 
 @compiled
-def interval(at: Room, shared: Shared, worth: float, shortest: float, longest: float, guess: float) -> float:
+def interval(at: Scratch, shared: Shared, worth: float, shortest: float, longest: float, guess: float) -> float:
     """The wait after which a poll has the value `worth`, within its bounds: Newton in logarithms, kept in a bracket."""
     if value(at, shared, longest)[0] <= worth:
         return longest

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import gammaincinv
 
 from unstale.core.checks import Floats
-from unstale.core.learning.fleet import Rhythm, all_passed
+from unstale.core.learning.columns import SharedTiming, all_passed
 from unstale.core.learning.learner import HALF_LIVES, Learner
 from unstale.core.learning.mixture import Shared
 from unstale.core.learning.state import WIDTH, unpacked
@@ -57,8 +57,8 @@ def outlook(held: Held, now: float) -> Outlook:
     the half-lives of (1 + t/exposure)^−shape, t the time since then on the fleet's clock. Its expected age is the
     integral of one minus that. The rate's interval is that of the one Gamma with the mixture's mean and variance.
     """
-    shared, rhythm = _state(held)
-    passed, none = all_passed(held.last, held.found, now, rhythm), np.isneginf(held.last)
+    shared, timing = _state(held)
+    passed, none = all_passed(held.last, held.found, now, timing), np.isneginf(held.last)
     # Some at a time, so that what is computed of them fits the processor's cache.
     parts = [
         _outlook(held.beliefs[begin : begin + _CHUNK], passed[begin : begin + _CHUNK], shared)
@@ -81,11 +81,11 @@ def even_freshness(held: Held, weight: Floats, interval: float) -> float:
     return float(weight @ (1.0 - age / interval)) / total
 
 
-def _state(held: Held) -> tuple[Shared, Rhythm]:
+def _state(held: Held) -> tuple[Shared, SharedTiming]:
     read = unpacked(held.settings.get("learner", b""))
     if read is None:
         blank = Learner(0, 1.0)
-        read = blank.shared, blank.rhythm
+        read = blank.shared, blank.timing
     return read
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from unstale.core.checks import Floats
 from unstale.core.learning.bursts import SPANS, Bursts
 from unstale.core.learning.clock import DAYS, HOURS, WEEK, Clock
-from unstale.core.learning.fleet import Rhythm
+from unstale.core.learning.columns import SharedTiming
 from unstale.core.learning.learner import HALF_LIVES, Learner
 from unstale.core.learning.mixture import Shared
 from unstale.core.learning.timing import best_waits, even_waits
@@ -33,11 +33,21 @@ def kept(learner: Learner) -> bytes:
     >>> other.shared.prior.tolist()
     [2.0, 90.0]
     """
-    shared, rhythm = learner.shared, learner.rhythm
+    shared, timing = learner.shared, learner.timing
     parts: tuple[object, ...] = (
-        shared.prior, shared.half_lives, shared.favour, shared.objective, rhythm.clock.intensity, rhythm.clock.trusted,
-        rhythm.hours, rhythm.bursts.factor, rhythm.bursts.unit, rhythm.bursts.trusted, rhythm.silences, rhythm.credit,
-    )  # fmt: skip
+        shared.prior,
+        shared.half_lives,
+        shared.favour,
+        shared.objective,
+        timing.clock.intensity,
+        timing.clock.trusted,
+        timing.hours,
+        timing.bursts.factor,
+        timing.bursts.unit,
+        timing.bursts.trusted,
+        timing.silences,
+        timing.credit,
+    )
     return np.concatenate([np.ravel(np.asarray(part, dtype=np.float64)) for part in parts]).tobytes()
 
 
@@ -46,13 +56,13 @@ def restore(learner: Learner, state: bytes) -> bool:
     read = unpacked(state)
     if read is None or read[0].objective != learner.shared.objective:
         return False
-    learner.shared, learner.rhythm = read
-    if learner.rhythm.clock.trusted and learner.shared.objective == 0:
-        learner.rhythm.waits[:] = best_waits(learner.rhythm.clock.intensity)
+    learner.shared, learner.timing = read
+    if learner.timing.clock.trusted and learner.shared.objective == 0:
+        learner.timing.waits[:] = best_waits(learner.timing.clock.intensity)
     return True
 
 
-def unpacked(state: bytes) -> tuple[Shared, Rhythm] | None:
+def unpacked(state: bytes) -> tuple[Shared, SharedTiming] | None:
     """The shared state that these bytes hold, without the best waits on the clock; None if they hold none."""
     if len(state) != 8 * sum(_SIZES):
         return None
@@ -64,7 +74,7 @@ def unpacked(state: bytes) -> tuple[Shared, Rhythm] | None:
     bursts = Bursts(factor, float(unit[0]), bool(by_bursts[0]))
     return (
         Shared(prior, lives, favour, int(objective[0])),
-        Rhythm(clock, even_waits(), hours.reshape(2, -1), bursts, silences.reshape(2, -1), credit),
+        SharedTiming(clock, even_waits(), hours.reshape(2, -1), bursts, silences.reshape(2, -1), credit),
     )
 
 

@@ -81,8 +81,9 @@ def at_least_fresh(freshness: ArrayLike, count: int) -> float:
     return min(1.0, math.fsum(law[int(wanted) :]))
 
 
-def sync_rate_for_count(changes: Process | float, probability: float, sources: int, count: int,
-                        polls: Shape = "fixed") -> float:  # fmt: skip
+def sync_rate_for_count(
+    changes: Process | float, probability: float, sources: int, count: int, polls: Shape = "fixed"
+) -> float:
     """The sync rate of each of equal sources at which `count` of them or more are fresh with this probability.
 
     The freshness p each copy needs solves `I_p(count, sources − count + 1) = probability` (incomplete
@@ -102,8 +103,15 @@ def sync_rate_for_count(changes: Process | float, probability: float, sources: i
     return sync_rate_for(changes, staleness=(Indicator(), stale), polls=polls)
 
 
-def classes(change_rate: ArrayLike, sources: ArrayLike, *, weight: ArrayLike = 1.0, objective: str = "freshness",
-            changes: Process | None = None, penalty: Penalty | None = None) -> Fleet:  # fmt: skip
+def classes(
+    change_rate: ArrayLike,
+    sources: ArrayLike,
+    *,
+    weight: ArrayLike = 1.0,
+    objective: str = "freshness",
+    changes: Process | None = None,
+    penalty: Penalty | None = None,
+) -> Fleet:
     """A fleet too large to list, as classes of equal sources: `sources[i]` of them change at change_rate[i].
 
     `price.plan` then splits a budget over all sources (its sync_rate is that of each source of a class), and

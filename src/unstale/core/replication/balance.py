@@ -61,8 +61,15 @@ class Balance:
         return self.replicas * self.sync_rate
 
 
-def balance(changes: Process | float, sync_rate: float, replicas: int, *, asked: int | None = None,
-            polls: Shape = "fixed", coordinated: bool = False) -> Balance:  # fmt: skip
+def balance(
+    changes: Process | float,
+    sync_rate: float,
+    replicas: int,
+    *,
+    asked: int | None = None,
+    polls: Shape = "fixed",
+    coordinated: bool = False,
+) -> Balance:
     """Freshness for clients that ask `asked` of the replicas (all, unless given), each polled at `sync_rate`.
 
     `coordinated` replicas poll in turns (`round_robin`), others independently with gaps of the shape `polls`
@@ -81,8 +88,15 @@ def balance(changes: Process | float, sync_rate: float, replicas: int, *, asked:
     return Balance(seen, m, j, rate)
 
 
-def balance_for(changes: Process | float, freshness: float, replicas: int, *, asked: int | None = None,
-                polls: Shape = "fixed", coordinated: bool = False) -> Balance:  # fmt: skip
+def balance_for(
+    changes: Process | float,
+    freshness: float,
+    replicas: int,
+    *,
+    asked: int | None = None,
+    polls: Shape = "fixed",
+    coordinated: bool = False,
+) -> Balance:
     """The replicas' least sync rate at which clients see this freshness: the inverse of `balance`.
 
     >>> [round(balance_for(1.0, 0.8, 10, coordinated=c).source_polls, 4) for c in (True, False)]
@@ -106,8 +120,15 @@ class Independence(NamedTuple):
     polls: float
 
 
-def independence_cost(changes: Process | float, sync_rate: float, replicas: float, penalty: Penalty, *,
-                      polls: Shape = "fixed", summed: bool = False) -> Independence:  # fmt: skip
+def independence_cost(
+    changes: Process | float,
+    sync_rate: float,
+    replicas: float,
+    penalty: Penalty,
+    *,
+    polls: Shape = "fixed",
+    summed: bool = False,
+) -> Independence:
     """Staleness of the freshest of independent replicas against replicas that take turns, and polls against polls.
 
     `sync_rate` is that of each of a finite number; with `replicas=math.inf` (many rare streams merge into Poisson
@@ -135,8 +156,15 @@ def independence_cost(changes: Process | float, sync_rate: float, replicas: floa
     return Independence(float(staleness(u, alone, penalty)) / level, needed / turns.rate)
 
 
-def many_to_many(changes: Sequence[Process | float], sync_rate: float | Sequence[float], replicas: int, *,
-                 asked: int | None = None, polls: Shape = "fixed", coordinated: bool = False) -> Floats:  # fmt: skip
+def many_to_many(
+    changes: Sequence[Process | float],
+    sync_rate: float | Sequence[float],
+    replicas: int,
+    *,
+    asked: int | None = None,
+    polls: Shape = "fixed",
+    coordinated: bool = False,
+) -> Floats:
     """Freshness of each of many sources for a client that asks `asked` of the replicas for all of them.
 
     `balance` for each source; `sync_rate` of one replica, one for all sources or one for each. What is known of

@@ -148,8 +148,11 @@ class _Level:
             points = np.sort(np.minimum([np.zeros_like(y), *kinks, last], last), axis=0)
             whole, _ = integrate(
                 lambda x, y: np.asarray(polls.age_density(x)) * (self.law(x + y) + base),
-                list(points), args=[y], scale=min(polls.mean, self.scale), rtol=1e-11,
-            )  # fmt: skip
+                list(points),
+                args=[y],
+                scale=min(polls.mean, self.scale),
+                rtol=1e-11,
+            )
             return np.asarray(whole) - (base * np.asarray(polls.age_cdf(last)) if base else 0.0)
 
         # Where the law ends it has no digits relative to itself, only to its greatest value: so ask for no more.

@@ -17,8 +17,9 @@ from unstale.core.replication.redundancy import freshest_freshness, whole
 from unstale.errors import require
 
 
-def cooperative_freshness(change_rate: float, source_rate: float, peer_rate: float, replicas: int,
-                          peers: int = 1) -> float:  # fmt: skip
+def cooperative_freshness(
+    change_rate: float, source_rate: float, peer_rate: float, replicas: int, peers: int = 1
+) -> float:
     """Freshness of each of m replicas that poll the source and ask `peers` random ones of each other.
 
     `Σₙ Π_{j<n} aⱼ/(aⱼ + change_rate)/m`, n = 1 … m: with j fresh the next becomes so at the rate

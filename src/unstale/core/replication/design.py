@@ -38,8 +38,9 @@ class CooperationDesign:
     requests: float
 
 
-def best_cooperation(change_rate: float, target: float, capacity: float,
-                     most_replicas: int = MOST) -> CooperationDesign:  # fmt: skip
+def best_cooperation(
+    change_rate: float, target: float, capacity: float, most_replicas: int = MOST
+) -> CooperationDesign:
     """The number of replicas and the contact rate that answer most requests at a target freshness.
 
     The greatest `m·(capacity − source_rate − peer_rate)` over m, with source_rate = capacity/m and the least

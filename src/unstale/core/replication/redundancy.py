@@ -86,8 +86,9 @@ class Service:
         return self.replicas * self.sync_rate
 
 
-def service(changes: Process | float, polls: Process | float, *, replicas: float, capacity: float,
-            asked: int = 1) -> Service:  # fmt: skip
+def service(
+    changes: Process | float, polls: Process | float, *, replicas: float, capacity: float, asked: int = 1
+) -> Service:
     """What `replicas` replicas, each with these polls, give clients that ask `asked` of them.
 
     requests = `replicas·(capacity − sync_rate)/asked`: what a replica does not spend on polls is left for
@@ -106,8 +107,15 @@ def service(changes: Process | float, polls: Process | float, *, replicas: float
     return Service(freshest_freshness(changes, d, k), m, k, d.rate, m * (limit - d.rate) / k)
 
 
-def service_for(changes: Process | float, freshness: float, *, capacity: float, asked: int = 1,
-                polls: Shape = "fixed", replicas: float | None = None) -> Service:  # fmt: skip
+def service_for(
+    changes: Process | float,
+    freshness: float,
+    *,
+    capacity: float,
+    asked: int = 1,
+    polls: Shape = "fixed",
+    replicas: float | None = None,
+) -> Service:
     """The cluster that answers most requests at this freshness: each replica polls as rarely as the target allows.
 
     As many replicas as the source can feed, `capacity/sync_rate` (or `replicas`, if that is fewer), so that

@@ -20,9 +20,17 @@ from unstale.errors import require
 Selection = Literal["random", "recent"]
 
 
-def drawn_freshness(changes: Process | float, polls: Process, contacts: Process, replicas: int, peers: int,
-                    rng: np.random.Generator, *, selection: Selection = "random",
-                    runs: int = 20_000) -> tuple[float, float]:  # fmt: skip
+def drawn_freshness(
+    changes: Process | float,
+    polls: Process,
+    contacts: Process,
+    replicas: int,
+    peers: int,
+    rng: np.random.Generator,
+    *,
+    selection: Selection = "random",
+    runs: int = 20_000,
+) -> tuple[float, float]:
     """Freshness of cooperating replicas from drawn times of spread, and its standard error.
 
     `E[age_survival_changes(T)]`, T the time from a change until a replica has it; the mean over all replicas
@@ -39,8 +47,15 @@ def drawn_freshness(changes: Process | float, polls: Process, contacts: Process,
     return float(share.mean()), float(share.std(ddof=1) / np.sqrt(runs))
 
 
-def spread_times(polls: Process, contacts: Process, replicas: int, peers: int, runs: int, rng: np.random.Generator,
-                 selection: Selection = "random") -> Floats:  # fmt: skip
+def spread_times(
+    polls: Process,
+    contacts: Process,
+    replicas: int,
+    peers: int,
+    runs: int,
+    rng: np.random.Generator,
+    selection: Selection = "random",
+) -> Floats:
     """Times from a change until each replica has it: by its own poll of the source, or by a peer that has it.
 
     Each row is one change. Random peers are drawn anew at each contact; recent ones are those that had polled

@@ -86,8 +86,9 @@ def tree_with(
     return TreeDesign(b, tuple(levels))
 
 
-def best_tree(changes: Process | float, target: float, capacity: float, *, polls: Shape = "fixed",
-              most_replicas: int = 100_000) -> TreeDesign:  # fmt: skip
+def best_tree(
+    changes: Process | float, target: float, capacity: float, *, polls: Shape = "fixed", most_replicas: int = 100_000
+) -> TreeDesign:
     """The tree that answers most requests if its deepest level must reach the target; all levels poll equally often.
 
     For each depth the least sync rate with `cascade_freshness = target`, and as many branches as capacities and
@@ -117,8 +118,9 @@ def best_tree(changes: Process | float, target: float, capacity: float, *, polls
     return best
 
 
-def _widest(changes: Process, target: float, capacity: float, shape: Process, most: int,
-            depth: int) -> TreeDesign | None:  # fmt: skip
+def _widest(
+    changes: Process, target: float, capacity: float, shape: Process, most: int, depth: int
+) -> TreeDesign | None:
     """The tree of this depth with as many branches as can be; None if not even two can be."""
 
     def fresh(polls: Process) -> float:

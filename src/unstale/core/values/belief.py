@@ -42,8 +42,13 @@ class BeliefValue(Value):
 
     def __init__(self, shape: ArrayLike, exposure: ArrayLike, order: str = "fixed") -> None:
         self.shape, self.exposure = column("shape", shape, above=0), column("exposure", exposure, above=0)
-        require(len(self.shape) == len(self.exposure), "exposure", f"of {len(self.exposure)} sources",
-                f"must have as many as shape, {len(self.shape)}", "give both for every source")  # fmt: skip
+        require(
+            len(self.shape) == len(self.exposure),
+            "exposure",
+            f"of {len(self.exposure)} sources",
+            f"must have as many as shape, {len(self.shape)}",
+            "give both for every source",
+        )
         self.order = checked_order(order)
 
     def __len__(self) -> int:

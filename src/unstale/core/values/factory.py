@@ -17,8 +17,14 @@ from unstale.errors import require
 OBJECTIVES = ("freshness", "age", "missed", "lag", "penalty")
 
 
-def value_of(objective: str, change_rate: ArrayLike, *, order: str = "fixed", changes: Process | None = None,
-             penalty: Penalty | None = None) -> Value:  # fmt: skip
+def value_of(
+    objective: str,
+    change_rate: ArrayLike,
+    *,
+    order: str = "fixed",
+    changes: Process | None = None,
+    penalty: Penalty | None = None,
+) -> Value:
     """The value of polls under an objective.
 
     "freshness": being stale counts 1; "age": the age counts; "penalty": `penalty` of the age counts;
@@ -29,13 +35,22 @@ def value_of(objective: str, change_rate: ArrayLike, *, order: str = "fixed", ch
     >>> type(value_of("penalty", [1.0], penalty=Linear())).__name__
     'PoissonAge'
     """
-    require(objective in OBJECTIVES, "objective", repr(objective), f"must be one of {', '.join(OBJECTIVES)}",
-            "freshness is the usual choice")  # fmt: skip
+    require(
+        objective in OBJECTIVES,
+        "objective",
+        repr(objective),
+        f"must be one of {', '.join(OBJECTIVES)}",
+        "freshness is the usual choice",
+    )
     if objective == "missed":
         return MissedChanges(change_rate, order) if penalty is None else UpdateValue(change_rate, penalty, order)
-    require((penalty is not None) == (objective == "penalty"), "penalty", penalty,
-            "must be given with the objectives penalty or missed, and with no other",
-            "name objective='penalty' to weigh the age by a function of it")  # fmt: skip
+    require(
+        (penalty is not None) == (objective == "penalty"),
+        "penalty",
+        penalty,
+        "must be given with the objectives penalty or missed, and with no other",
+        "name objective='penalty' to weigh the age by a function of it",
+    )
     if objective == "lag":
         return SummedLag(change_rate, order)
     harm = penalty or {"freshness": Constant, "age": Linear}[objective]()

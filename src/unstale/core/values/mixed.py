@@ -26,8 +26,13 @@ class Mixed(Value):
             rule = f"must be as many as its {len(value)} sources"
             require(len(rows) == len(value), f"parts[{k}] rows", len(rows), rule, "give one row per source")
         seen = np.sort(np.concatenate([np.empty(0, np.intp), *(rows for rows, _ in self.parts)]))
-        require(np.array_equal(seen, np.arange(len(seen))), "parts rows", seen[:5].tolist(),
-                f"must be 0 to {len(seen) - 1}, each once", "put every source into one part")  # fmt: skip
+        require(
+            np.array_equal(seen, np.arange(len(seen))),
+            "parts rows",
+            seen[:5].tolist(),
+            f"must be 0 to {len(seen) - 1}, each once",
+            "put every source into one part",
+        )
         self._length = len(seen)
 
     def __len__(self) -> int:

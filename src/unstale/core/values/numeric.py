@@ -95,8 +95,9 @@ class NumericValue(RateValue):
 
         return np.exp(root(residual, -np.log(rate)))
 
-    def _answer(self, even: Even, read: Callable[[Scaling], Floats], end: Floats, rate: Floats, t: Floats,
-                power: int) -> Floats:  # fmt: skip
+    def _answer(
+        self, even: Even, read: Callable[[Scaling], Floats], end: Floats, rate: Floats, t: Floats, power: int
+    ) -> Floats:
         rate, t, end = np.broadcast_arrays(*np.atleast_1d(rate, t, end))
         out = np.where(np.isinf(t), end, 0.0)
         rows = np.flatnonzero((t > 0) & ~np.isinf(t))

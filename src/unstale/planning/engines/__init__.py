@@ -19,7 +19,7 @@ Found = TypeVar("Found")
 USAGE = "write processes:3, dask (workers of this machine) or dask://HOST:PORT"
 
 
-class Engine(Protocol):
+class PartsRunner(Protocol):
     """Two methods are all that planning needs of a cluster: what was found comes back in order, or an error does."""
 
     def map(self, work: Callable[..., Found], things: Sequence[Thing], *same: Any) -> list[Found]:
@@ -29,7 +29,7 @@ class Engine(Protocol):
         """Let the workers go that this engine started."""
 
 
-def engine_of(text: str) -> Engine:
+def engine_of(text: str) -> PartsRunner:
     """The engine that a text names: `processes`, `processes:3`, `dask`, `dask:3` or `dask://HOST:PORT`.
 
     >>> engine_of("spark")

@@ -32,8 +32,9 @@ class DaskCluster:
             self._client: Any = distributed.Client(self._local or f"tcp://{address}", timeout=PATIENCE)
         except (OSError, ValueError) as error:
             reason = "does not answer" if isinstance(error, OSError) else "is no address"
-            raise InputError(sentence("engine", repr(self.name), reason, "give a Dask scheduler as dask://HOST:PORT")) \
-                from None  # fmt: skip
+            raise InputError(
+                sentence("engine", repr(self.name), reason, "give a Dask scheduler as dask://HOST:PORT")
+            ) from None
         if not self._client.scheduler_info(n_workers=-1)["workers"]:
             self.close()
             raise InputError(sentence("engine", repr(self.name), "has no workers", "start some: dask worker HOST:PORT"))
@@ -48,12 +49,22 @@ class DaskCluster:
             return list(self._client.gather(futures))
         except KilledWorker:
             raise UnstaleError(
-                sentence("engine", repr(self.name), "lost the same work several times",
-                         "look whether workers run out of memory")) from None  # fmt: skip
+                sentence(
+                    "engine",
+                    repr(self.name),
+                    "lost the same work several times",
+                    "look whether workers run out of memory",
+                )
+            ) from None
         except ModuleNotFoundError as error:
             raise InputError(
-                sentence("engine", repr(self.name), f"has workers without {error.name}",
-                         "install unstale there, in the same version")) from None  # fmt: skip
+                sentence(
+                    "engine",
+                    repr(self.name),
+                    f"has workers without {error.name}",
+                    "install unstale there, in the same version",
+                )
+            ) from None
         except (CancelledError, OSError):
             rule = "went away while it worked"
             raise UnstaleError(sentence("engine", repr(self.name), rule, "look at it, then plan again")) from None

@@ -41,8 +41,13 @@ class Processes:
                 for future in waiting.values():
                     future.cancel()
         raise UnstaleError(
-            sentence("engine", f"processes:{self.workers}", f"lost a process {LIVES} times",
-                     "look whether memory runs out, and take fewer"))  # fmt: skip
+            sentence(
+                "engine",
+                f"processes:{self.workers}",
+                f"lost a process {LIVES} times",
+                "look whether memory runs out, and take fewer",
+            )
+        )
 
     def close(self) -> None:
         """End the processes."""

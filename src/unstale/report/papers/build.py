@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from unstale.report.papers.contents import CHAPTERS, Chapter
-from unstale.report.papers.item import Computation, Erratum, Item, Part, Simulate, Simulation, errata, items, parts
+from unstale.report.papers.item import Computation, Erratum, Item, ItemPart, Simulate, Simulation, errata, items, parts
 from unstale.report.papers.items_000 import CHO
 from unstale.report.papers.items_000_budget import BUDGET
 from unstale.report.papers.items_002 import AZAR
@@ -25,7 +25,7 @@ class Row:
     """An item and what came out."""
 
     item: Item
-    parts: tuple[Part, ...]
+    parts: tuple[ItemPart, ...]
     erratum: Erratum | None
 
     @property
@@ -64,8 +64,9 @@ def simulations() -> dict[str, Simulation]:
     return {id_: function for catalog in _CATALOGS for id_, function in catalog.simulations.items()}
 
 
-def build(only: str | None = None, simulate: Simulate | None = None,
-          progress: Callable[[str], None] = lambda id_: None) -> Findings:  # fmt: skip
+def build(
+    only: str | None = None, simulate: Simulate | None = None, progress: Callable[[str], None] = lambda id_: None
+) -> Findings:
     """Compute every item of all papers, or of one; with `simulate`, simulate what can be."""
     compute, sample = computations(), simulations()
     wrong = {id_: erratum for erratum in errata() for id_ in erratum.ids}
@@ -74,7 +75,7 @@ def build(only: str | None = None, simulate: Simulate | None = None,
         if only is not None and only not in item.papers:
             continue
         progress(id_)
-        found: tuple[Part, ...] = ()
+        found: tuple[ItemPart, ...] = ()
         if id_ in compute:
             seen = sample[id_](item, simulate) if simulate is not None and id_ in sample else None
             found = tuple(parts(item, compute[id_](item), seen))

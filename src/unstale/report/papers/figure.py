@@ -91,5 +91,16 @@ def points(axes: Any, x: Any, found: list[Estimate], color: str = RED, label: st
     """Simulated points with bars of 5 standard errors; hollow where the variance is infinite and there are none."""
     sure = [e.error < float("inf") for e in found]
     bars = [5 * e.error if ok else 0.0 for e, ok in zip(found, sure, strict=True)]
-    axes.errorbar(x, [e.value for e in found], yerr=bars, fmt="o", color=color, markersize=4.5, capsize=2.5,
-                  linewidth=1.2, markerfacecolor=color if all(sure) else "none", label=label, zorder=3)  # fmt: skip
+    axes.errorbar(
+        x,
+        [e.value for e in found],
+        yerr=bars,
+        fmt="o",
+        color=color,
+        markersize=4.5,
+        capsize=2.5,
+        linewidth=1.2,
+        markerfacecolor=color if all(sure) else "none",
+        label=label,
+        zorder=3,
+    )

@@ -75,8 +75,16 @@ def _figure_9(simulate: Simulate | None) -> Any:
         axes.plot(x, split_freshness(x, budget), color=BLUE)
         best = optimal("F", [9.0, 1.0], budget).sync_rate[1] / budget
         axes.plot([0.1], [split_freshness(0.1, budget)], "o", color=RED, markersize=5, label="proportional")
-        axes.plot([best], [split_freshness(best, budget)], "*", color=GREEN, markersize=10, label="best",
-                  clip_on=False, zorder=4)  # fmt: skip
+        axes.plot(
+            [best],
+            [split_freshness(best, budget)],
+            "*",
+            color=GREEN,
+            markersize=10,
+            label="best",
+            clip_on=False,
+            zorder=4,
+        )
         # As in the paper, the axes cross at uniform polling.
         axes.spines["left"].set_position(("data", 0.5))
         axes.spines["bottom"].set_position(("data", 1.0))
@@ -129,25 +137,39 @@ def _figure_18(simulate: Simulate | None) -> Any:
 
 FIGURES = {
     "000 Figure 3": Drawing(
-        "After each poll", "Like the paper's: expected freshness and age between polls at I, 2I, … "
-        "The paper names no numbers; here I = 1 and one change per interval.", _figure_3),
+        "After each poll",
+        "Like the paper's: expected freshness and age between polls at I, 2I, … "
+        "The paper names no numbers; here I = 1 and one change per interval.",
+        _figure_3,
+    ),
     "000 Figure 6": Drawing(
-        "Orders of polls", "Freshness and age by changes per interval, as in the paper. At r = 1 fixed order is "
-        "26 % fresher than purely random, and its age is a fourth of purely random, not of random order.", _figure_6),
+        "Orders of polls",
+        "Freshness and age by changes per interval, as in the paper. At r = 1 fixed order is "
+        "26 % fresher than purely random, and its age is a fourth of purely random, not of random order.",
+        _figure_6,
+    ),
     "000 Figure 7": Drawing(
-        "Uniform against proportional", "The paper's two surfaces, both below 1, over ranges of ours. (a) levels off "
+        "Uniform against proportional",
+        "The paper's two surfaces, both below 1, over ranges of ours. (a) levels off "
         "at (1−e^(−r))/r for large δ and does not reach 0; (b) is 0 from δ = 1 on, where the age of proportional "
-        "polling is infinite.", _figure_7),
+        "polling is infinite.",
+        _figure_7,
+    ),
     "000 Figure 9": Drawing(
-        "Two sources, any split", "Freshness relative to uniform polling (where the axes cross) by the share x of the "
+        "Two sources, any split",
+        "Freshness relative to uniform polling (where the axes cross) by the share x of the "
         "slow source. Dot: proportional polling; star: best. The budgets of the paper's panels are not in its text; "
         "these are ours, with the star near 0.3 in (e) as described. The best share is 1 only up to a budget "
-        "of 1.764.", _figure_9),
+        "of 1.764.",
+        _figure_9,
+    ),
     "000 Figure 10": Drawing(
-        "The optimum of Example 4", "Best sync rate by change rate, and the five sources of Table 5.", _figure_10),
+        "The optimum of Example 4", "Best sync rate by change rate, and the five sources of Table 5.", _figure_10
+    ),
     "000 Figure 17": Drawing(
-        "One curve for all fleets", "All optimal points lie on this curve, scaled by the price μ; its top is marked.",
-        _figure_17),
-    "000 Figure 18": Drawing(
-        "Two prices", "Twice the price halves the curve in both directions.", _figure_18),
-}  # fmt: skip
+        "One curve for all fleets",
+        "All optimal points lie on this curve, scaled by the price μ; its top is marked.",
+        _figure_17,
+    ),
+    "000 Figure 18": Drawing("Two prices", "Twice the price halves the curve in both directions.", _figure_18),
+}

@@ -54,10 +54,16 @@ def _figure_2(simulate: Simulate | None) -> Any:
 
 FIGURES = {
     "002 Figure 1": Drawing(
-        "Rules by budget", "The rules the paper compares, on fleets drawn from the laws it names. Algorithm 2 with "
+        "Rules by budget",
+        "The rules the paper compares, on fleets drawn from the laws it names. Algorithm 2 with "
         "even polls lies 1 % below the optimum; the carousel, which is what runs, loses about 1 % more where few "
-        "sources are polled.", _figure_1),
+        "sources are polled.",
+        _figure_1,
+    ),
     "002 Figure 2": Drawing(
-        "Who is polled", "Like the paper's: the solution for a synthetic fleet and the red line below which nothing is "
-        "polled. Fleet (1000 sources, uniform laws) and budget (50) are ours.", _figure_2),
-}  # fmt: skip
+        "Who is polled",
+        "Like the paper's: the solution for a synthetic fleet and the red line below which nothing is "
+        "polled. Fleet (1000 sources, uniform laws) and budget (50) are ours.",
+        _figure_2,
+    ),
+}

@@ -21,16 +21,24 @@ _SYNC = np.linspace(0.25, 10, 60)
 _SIMULATED = np.array([0.71, 1.3, 2.1, 3.1, 4.3, 5.7, 7.3, 9.1])
 
 
-def two_panels(simulate: Simulate | None, curve: Callable[[Process, Process], Any], label: str, seed: int,
-               seen: Callable[[Any], Estimate], *, log: bool = False,
-               penalty: Penalty | None = None) -> Any:  # fmt: skip
+def two_panels(
+    simulate: Simulate | None,
+    curve: Callable[[Process, Process], Any],
+    label: str,
+    seed: int,
+    seen: Callable[[Any], Estimate],
+    *,
+    log: bool = False,
+    penalty: Penalty | None = None,
+) -> Any:
     """A measure of the examples (a) and (b) by sync rate, for two changes per unit of time."""
     figure, panels = canvas(2)
     for axes, name in zip(panels, "ab", strict=True):
         axes.plot(_SYNC, [curve(*case(name, 2.0, sync)) for sync in _SYNC], color=BLUE, label="model")
         if simulate is not None:
-            runs = [simulate(*case(name, 2.0, sync), seed=seed + i, penalty=penalty)
-                    for i, sync in enumerate(_SIMULATED)]  # fmt: skip
+            runs = [
+                simulate(*case(name, 2.0, sync), seed=seed + i, penalty=penalty) for i, sync in enumerate(_SIMULATED)
+            ]
             points(axes, _SIMULATED, [seen(run) for run in runs])
         axes.set(xlabel="sync rate λ", ylabel=label, title=_TITLES[name], xlim=(0, 10))
         if log:
@@ -42,8 +50,13 @@ def two_panels(simulate: Simulate | None, curve: Callable[[Process, Process], An
 
 
 def _figure_4(simulate: Simulate | None) -> Any:
-    return two_panels(simulate, lambda u, d: 1 - float(freshness(u, d)), "share of time stale, p", 34,
-                      lambda run: Estimate(1 - run["freshness"].value, run["freshness"].error))  # fmt: skip
+    return two_panels(
+        simulate,
+        lambda u, d: 1 - float(freshness(u, d)),
+        "share of time stale, p",
+        34,
+        lambda run: Estimate(1 - run["freshness"].value, run["freshness"].error),
+    )
 
 
 def _figure_6(simulate: Simulate | None) -> Any:
@@ -68,8 +81,15 @@ def _figure_7(simulate: Simulate | None) -> Any:
 
 
 def _figure_8(simulate: Simulate | None) -> Any:
-    return two_panels(simulate, lambda u, d: update_staleness(u, d, Reciprocal()), "update penalty, w = 1/(1+x)", 80,
-                      lambda run: run["update_staleness"], log=True, penalty=Reciprocal())  # fmt: skip
+    return two_panels(
+        simulate,
+        lambda u, d: update_staleness(u, d, Reciprocal()),
+        "update penalty, w = 1/(1+x)",
+        80,
+        lambda run: run["update_staleness"],
+        log=True,
+        penalty=Reciprocal(),
+    )
 
 
 def _figure_10(simulate: Simulate | None) -> Any:
@@ -91,18 +111,33 @@ def _figure_10(simulate: Simulate | None) -> Any:
 
 FIGURES = {
     "003 Figure 4": Drawing(
-        "Share of time stale", "Model and simulation as in the paper, at 2 changes a day. Bars are 5 standard errors.",
-        _figure_4, True),
+        "Share of time stale",
+        "Model and simulation as in the paper, at 2 changes a day. Bars are 5 standard errors.",
+        _figure_4,
+        True,
+    ),
     "003 Figure 6": Drawing(
-        "Stale by less than τ", "Both at rate 2, as in the paper; the dotted line is its τ = 0.4.", _figure_6, True),
+        "Stale by less than τ", "Both at rate 2, as in the paper; the dotted line is its τ = 0.4.", _figure_6, True
+    ),
     "003 Figure 7": Drawing(
-        "Mean age", "As in the paper, with a logarithmic scale of ours. In (b) the variance is infinite: simulated "
-        "points (hollow) have no error to draw.", _figure_7, True),
+        "Mean age",
+        "As in the paper, with a logarithmic scale of ours. In (b) the variance is infinite: simulated "
+        "points (hollow) have no error to draw.",
+        _figure_7,
+        True,
+    ),
     "003 Figure 8": Drawing(
-        "A fading update penalty", "Equations 56 and 57, which depend on the polls alone. The paper's saving of 60 % "
-        "is that at λ = 3; it grows from 50 % at λ = 1 to 75 %.", _figure_8, True),
+        "A fading update penalty",
+        "Equations 56 and 57, which depend on the polls alone. The paper's saving of 60 % "
+        "is that at λ = 3; it grows from 50 % at λ = 1 to 75 %.",
+        _figure_8,
+        True,
+    ),
     "003 Figure 10": Drawing(
-        "Polls for an article that changes in bursts", "The paper uses the recorded edits of one article; without them "
+        "Polls for an article that changes in bursts",
+        "The paper uses the recorded edits of one article; without them "
         "these are its printed Pareto fit and the Poisson formula. Poisson then asks for 1.8 times as many polls at "
-        "20 % staleness (α = 1.4), more where staleness may be larger, and not for 12 times as many.", _figure_10),
-}  # fmt: skip
+        "20 % staleness (α = 1.4), more where staleness may be larger, and not for 12 times as many.",
+        _figure_10,
+    ),
+}

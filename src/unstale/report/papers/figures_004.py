@@ -22,8 +22,11 @@ def _figure_3(simulate: Simulate | None) -> Any:
 
 
 def _shapes(rate: float) -> list[tuple[str, Process, str]]:
-    return [("constant", Constant(1 / rate), BLUE), ("exponential", Poisson(rate), ORANGE),
-            ("Pareto", Pareto.from_rate(3.0, rate), GREEN)]  # fmt: skip
+    return [
+        ("constant", Constant(1 / rate), BLUE),
+        ("exponential", Poisson(rate), ORANGE),
+        ("Pareto", Pareto.from_rate(3.0, rate), GREEN),
+    ]
 
 
 def _figure_4(simulate: Simulate | None) -> Any:
@@ -69,12 +72,23 @@ def _rest(fresh: Any, x: float) -> Estimate:
 
 FIGURES = {
     "004 Figure 3": Drawing(
-        "Freshness by sync rate", "The complement of 003 Figure 4: model and simulation at 2 changes per unit of time. "
-        "Bars are 5 standard errors.", _figure_3, True),
+        "Freshness by sync rate",
+        "The complement of 003 Figure 4: model and simulation at 2 changes per unit of time. "
+        "Bars are 5 standard errors.",
+        _figure_3,
+        True,
+    ),
     "004 Figure 4": Drawing(
-        "Which polls, which changes", "Order as in the paper: constant polls are best, Pareto changes easiest. What "
-        "the other process is in each panel is not printed; here it is exponential, with change rate 2.", _figure_4),
+        "Which polls, which changes",
+        "Order as in the paper: constant polls are best, Pareto changes easiest. What "
+        "the other process is in each panel is not printed; here it is exponential, with change rate 2.",
+        _figure_4,
+    ),
     "004 Figure 7": Drawing(
-        "How long a copy will stay fresh", "Pareto changes (α = 3, β = 1) and exponential polls (λ = 2), as in the "
-        "paper; the tail of the rest of a fresh period is the heavier one.", _figure_7, True),
-}  # fmt: skip
+        "How long a copy will stay fresh",
+        "Pareto changes (α = 3, β = 1) and exponential polls (λ = 2), as in the "
+        "paper; the tail of the rest of a fresh period is the heavier one.",
+        _figure_7,
+        True,
+    ),
+}

@@ -50,8 +50,13 @@ def _figure_11(simulate: Simulate | None) -> Any:
     for contacts, color in ((CONTACTS[0], BLUE), (CONTACTS[2], GREEN)):
         name = "Pareto" if isinstance(contacts, Pareto) else "constant"
         points(last, some, [drawn(contacts.with_rate(rate), 1, rng, runs=_RUNS) for rate in some], color, name)
-    last.axhline(cooperation_limit(1.0, POLLS.with_rate(1.0), 10), color="#8b949e", linewidth=0.8, linestyle=":",
-                 label="limit, ν → ∞")  # fmt: skip
+    last.axhline(
+        cooperation_limit(1.0, POLLS.with_rate(1.0), 10),
+        color="#8b949e",
+        linewidth=0.8,
+        linestyle=":",
+        label="limit, ν → ∞",
+    )
     last.set(title="(d) one random peer", xlabel="contact rate, ν", ylim=(0.48, 0.94))
     last.legend()
     return figure
@@ -76,12 +81,22 @@ def _figure_12(simulate: Simulate | None) -> Any:
 
 FIGURES = {
     "004 Figure 9": Drawing(
-        "Freshness by depth in a cascade", "Exponential polls, λ = μ = 2. Exponential changes lose half at each hop, "
-        "Pareto changes less and less. Bars are 5 standard errors.", _figure_9, True),
+        "Freshness by depth in a cascade",
+        "Exponential polls, λ = μ = 2. Exponential changes lose half at each hop, "
+        "Pareto changes less and less. Bars are 5 standard errors.",
+        _figure_9,
+        True,
+    ),
     "004 Figure 11": Drawing(
-        "Ten replicas that ask each other", "λ = μ = 1. Random peers are computed exactly; recent peers and irregular "
-        "contacts are drawn, with bars of 5 standard errors.", _figure_11),
+        "Ten replicas that ask each other",
+        "λ = μ = 1. Random peers are computed exactly; recent peers and irregular "
+        "contacts are drawn, with bars of 5 standard errors.",
+        _figure_11,
+    ),
     "004 Figure 12": Drawing(
-        "Service rate by number of replicas", "Freshness 0.5, B = 10, μ = 1, all exponential, computed exactly: the "
-        "peak is at 262 replicas instead of 240, and the ratio stays below 6.", _figure_12),
-}  # fmt: skip
+        "Service rate by number of replicas",
+        "Freshness 0.5, B = 10, μ = 1, all exponential, computed exactly: the "
+        "peak is at 262 replicas instead of 240, and the ratio stays below 6.",
+        _figure_12,
+    ),
+}

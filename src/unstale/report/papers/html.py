@@ -12,7 +12,7 @@ from typing import Any
 from unstale.report.papers.build import Findings, Row
 from unstale.report.papers.contents import Chapter, Group
 from unstale.report.papers.figure import Drawing
-from unstale.report.papers.item import NOT_REPEATED, Estimate, Part
+from unstale.report.papers.item import NOT_REPEATED, Estimate, ItemPart
 from unstale.report.papers.tables import TABLES, Cell, Table, rounds_to
 
 #: verdict -> (what the report calls it, its colour, what it means)
@@ -35,9 +35,23 @@ VERDICTS = {
     "extra golden": ("not printed", "none", "computed for completeness; the paper shows at most a curve"),
     "derived": ("derived here", "none", "in none of the papers"),
 }
-_LETTERS = {"lambda": "λ", "Lambda": "Λ", "mu": "μ", "nu": "ν", "Delta": "Δ", "delta": "δ", "delta2": "δ²",
-            "alpha": "α", "beta": "β", "gamma": "γ", "tau": "τ", "omega": "ω", "eps": "ε", "rho": "ρ",
-            "inf": "∞"}  # fmt: skip
+_LETTERS = {
+    "lambda": "λ",
+    "Lambda": "Λ",
+    "mu": "μ",
+    "nu": "ν",
+    "Delta": "Δ",
+    "delta": "δ",
+    "delta2": "δ²",
+    "alpha": "α",
+    "beta": "β",
+    "gamma": "γ",
+    "tau": "τ",
+    "omega": "ω",
+    "eps": "ε",
+    "rho": "ρ",
+    "inf": "∞",
+}
 _UNPRINTED = {"formula": "formula", "formulas": "formulas", "(plot)": "only plotted", "(none)": "–", "—": "–"}
 
 
@@ -63,8 +77,9 @@ def _contents(findings: Findings, figures: dict[str, str]) -> str:
         for i, group in enumerate(chapter.groups):
             if any(id_ in findings.rows for id_ in group.ids):
                 lines.append(f'<a href="#{chapter.key}-{i}">{escape(group.title)}</a>')
-                lines += [f'<a class="fig" href="#{_slug(name)}">{name[4:]}</a>' for name in group.figures
-                          if name in figures]  # fmt: skip
+                lines += [
+                    f'<a class="fig" href="#{_slug(name)}">{name[4:]}</a>' for name in group.figures if name in figures
+                ]
     return "".join(lines)
 
 
@@ -72,11 +87,19 @@ def _summary(findings: Findings, figures: dict[str, str], facts: str) -> str:
     failed, computed = findings.failed, findings.rows.values()
     verdicts = Counter(_judged(row) for row in findings.rows.values())
     simulated = sum(any(part.simulated is not None for part in row.parts) for row in computed)
-    wrong = "" if not failed else (
-        '<p class="alarm">Outside their tolerance: ' + ", ".join(_link(row) for row in failed) + "</p>")  # fmt: skip
-    cards = [(len(findings.rows), "numbers and claims"), (len(computed) - len(failed), "computed, within tolerance"),
-             (len(failed), "outside tolerance"), (simulated, "also simulated"), (len(findings.errata), "errata"),
-             (len(figures), "figures")]  # fmt: skip
+    wrong = (
+        ""
+        if not failed
+        else ('<p class="alarm">Outside their tolerance: ' + ", ".join(_link(row) for row in failed) + "</p>")
+    )
+    cards = [
+        (len(findings.rows), "numbers and claims"),
+        (len(computed) - len(failed), "computed, within tolerance"),
+        (len(failed), "outside tolerance"),
+        (simulated, "also simulated"),
+        (len(findings.errata), "errata"),
+        (len(figures), "figures"),
+    ]
     table = "".join(
         f'<tr><td>{_chip(verdict)}</td><td class="num">{verdicts[verdict]}</td><td>{meaning}</td></tr>'
         for verdict, (_, _, meaning) in VERDICTS.items()
@@ -112,8 +135,7 @@ def _errata(findings: Findings) -> str:
     )
 
 
-def _chapter(chapter: Chapter, findings: Findings, figures: dict[str, str],
-             drawings: dict[str, Drawing]) -> str:  # fmt: skip
+def _chapter(chapter: Chapter, findings: Findings, figures: dict[str, str], drawings: dict[str, Drawing]) -> str:
     badge = f'<span class="paper">{" and ".join(chapter.papers)}</span> ' if chapter.papers else ""
     groups = "".join(
         _group(f"{chapter.key}-{i}", group, findings, figures, drawings) for i, group in enumerate(chapter.groups)
@@ -124,8 +146,7 @@ def _chapter(chapter: Chapter, findings: Findings, figures: dict[str, str],
     )
 
 
-def _group(anchor: str, group: Group, findings: Findings, figures: dict[str, str],
-           drawings: dict[str, Drawing]) -> str:  # fmt: skip
+def _group(anchor: str, group: Group, findings: Findings, figures: dict[str, str], drawings: dict[str, Drawing]) -> str:
     rows = [findings.rows[id_] for id_ in group.ids if id_ in findings.rows]
     if not rows:
         return ""
@@ -197,7 +218,7 @@ def _row(row: Row, simulated: bool) -> str:
     return "".join(lines) + reason
 
 
-def _cells(part: Part, simulated: bool) -> str:
+def _cells(part: ItemPart, simulated: bool) -> str:
     label = f'<span class="label">{_name(part.label)}</span>' if part.label else ""
     computed = part.expected if part.computed is True and isinstance(part.expected, str) else part.computed
     mark = "" if part.holds else ' <b class="off">✗</b>'
@@ -209,7 +230,7 @@ def _cells(part: Part, simulated: bool) -> str:
     return cells
 
 
-def _tolerance(part: Part) -> str:
+def _tolerance(part: ItemPart) -> str:
     if isinstance(part.expected, bool | str) or part.computed == NOT_REPEATED:
         return ""
     if isinstance(part.tolerance, list):

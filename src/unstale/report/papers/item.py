@@ -130,7 +130,7 @@ class Catalog:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ItemPart:
     """One value of an item: computed and expected, how far apart in units of the tolerance, and simulated."""
 
     label: str
@@ -153,16 +153,16 @@ class Part:
         return max(far, default=0.0)
 
 
-def parts(item: Item, computed: Any, simulated: Any = None) -> list[Part]:
+def parts(item: Item, computed: Any, simulated: Any = None) -> list[ItemPart]:
     """A computed value next to the expected one, one part for each name in a dictionary."""
     return list(_parts("", computed, item.value, item.tolerance, simulated))
 
 
-def _parts(label: str, computed: Any, expected: Any, tolerance: Any, simulated: Any) -> list[Part]:
+def _parts(label: str, computed: Any, expected: Any, tolerance: Any, simulated: Any) -> list[ItemPart]:
     if not isinstance(expected, dict):
-        return [Part(label, computed, expected, tolerance, _excess(computed, expected, tolerance), simulated)]
+        return [ItemPart(label, computed, expected, tolerance, _excess(computed, expected, tolerance), simulated)]
     if not isinstance(computed, dict) or set(computed) != set(expected):
-        return [Part(label, computed, expected, tolerance, math.inf)]
+        return [ItemPart(label, computed, expected, tolerance, math.inf)]
     found = []
     for key, want in expected.items():
         slack = tolerance.get(key, 0) if isinstance(tolerance, dict) else tolerance

@@ -130,8 +130,10 @@ def _simulated_example_1(item: Item, simulate: Simulate) -> Any:
     rate, budget = item.inputs["lambda"], item.inputs["total"]
     found = {}
     for name, rule in (("uniform", uniform), ("proportional", proportional)):
-        runs = [simulate(Poisson(u), Constant(1 / f), seed=item.number + i)
-                for i, (u, f) in enumerate(zip(rate, rule(rate, 1, 1, budget), strict=True))]  # fmt: skip
+        runs = [
+            simulate(Poisson(u), Constant(1 / f), seed=item.number + i)
+            for i, (u, f) in enumerate(zip(rate, rule(rate, 1, 1, budget), strict=True))
+        ]
         found[f"F_{name}"] = mean([run["freshness"] for run in runs])
         found[f"A_{name}_days"] = mean([run["age"] for run in runs])
     return found

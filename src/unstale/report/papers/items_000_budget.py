@@ -82,8 +82,12 @@ def _simulated_table_5(item: Item, simulate: Simulate) -> Any:
     rate = item.inputs["lambda"]
     polled = optimal(kind, rate, item.inputs["total"]).sync_rate
     # An abandoned copy is never fresh; under age nothing is abandoned.
-    runs = [simulate(Poisson(u), Constant(1 / f), seed=item.number + i)["freshness" if kind == "F" else "age"]
-            if f > 0 else Estimate(0.0, 0.0) for i, (u, f) in enumerate(zip(rate, polled, strict=True))]  # fmt: skip
+    runs = [
+        simulate(Poisson(u), Constant(1 / f), seed=item.number + i)["freshness" if kind == "F" else "age"]
+        if f > 0
+        else Estimate(0.0, 0.0)
+        for i, (u, f) in enumerate(zip(rate, polled, strict=True))
+    ]
     return {"Fbar" if kind == "F" else "Abar": mean(runs)}
 
 
@@ -153,8 +157,11 @@ def table_6(item: Item) -> dict[str, float]:
     found = {}
     for kind, measure in (("F", fleet_freshness), ("A", fleet_age)):
         best = _class_rates(item, kind)
-        for rule, polled in (("prop", proportional(rate, share, share, budget)),
-                             ("unif", uniform(rate, share, share, budget)), ("opt", best)):  # fmt: skip
+        for rule, polled in (
+            ("prop", proportional(rate, share, share, budget)),
+            ("unif", uniform(rate, share, share, budget)),
+            ("opt", best),
+        ):
             found[f"{kind}_{rule}"] = measure(rate, polled, share)
     return found
 

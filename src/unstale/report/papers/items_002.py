@@ -190,8 +190,11 @@ def _carousel_bound(item: Item) -> Any:
         counts = np.cumsum(carousel(share, 2000)[:, None] == np.arange(n), axis=0)
         worst = np.max(np.abs(counts - np.arange(1, 2001)[:, None] * share))
         violations += int(worst > 1 - 1 / (2 * n - 2) + 1e-11)
-    reached = [_worst(carousel(parts, sum(parts)), [Fraction(x, sum(parts)) for x in parts])
-               == 1 - Fraction(1, 2 * len(parts) - 2) for parts in ([1, 1], [1, 2, 5], [1, 1, 3, 7])]  # fmt: skip
+    reached = [
+        _worst(carousel(parts, sum(parts)), [Fraction(x, sum(parts)) for x in parts])
+        == 1 - Fraction(1, 2 * len(parts) - 2)
+        for parts in ([1, 1], [1, 2, 5], [1, 1, 3, 7])
+    ]
     return {
         "bound": True,
         "violations": violations,

@@ -143,8 +143,10 @@ def _simulated_summed_penalty(item: Item, simulate: Simulate) -> Any:
 
 @LI.computes("L3.50.factors")
 def _factors(item: Item) -> Any:
-    return [round(float(update_staleness(2.0, Poisson(3.0), w) / update_staleness(2.0, 3.0, w)), 12)
-            for w in (STALE, Linear())]  # fmt: skip
+    return [
+        round(float(update_staleness(2.0, Poisson(3.0), w) / update_staleness(2.0, 3.0, w)), 12)
+        for w in (STALE, Linear())
+    ]
 
 
 @LI.computes("L3.VI-D.bw")
@@ -177,9 +179,15 @@ def _staleness_matrix(item: Item) -> Any:
 def _simulated_matrix(item: Item, simulate: Simulate) -> Any:
     changes, polls = _matrix(item)
     # Even polls of even changes at the same rate keep their phase, so no single run shows the mean over phases.
-    return {name: [None if isinstance(u, Constant) and isinstance(d, Constant)
-                   else _stale(simulate(u, d, seed=item.number + 3 * i + k)["freshness"])
-                   for k, d in enumerate(polls)] for i, (name, u) in enumerate(changes.items())}  # fmt: skip
+    return {
+        name: [
+            None
+            if isinstance(u, Constant) and isinstance(d, Constant)
+            else _stale(simulate(u, d, seed=item.number + 3 * i + k)["freshness"])
+            for k, d in enumerate(polls)
+        ]
+        for i, (name, u) in enumerate(changes.items())
+    }
 
 
 @LI.computes("L3.54")
@@ -218,8 +226,9 @@ def _summed_not_source(item: Item) -> Any:
 @LI.computes("L3.56-57.*")
 def _fading(item: Item) -> Any:
     rate, sync = _rates(item)
-    even, pareto = (update_staleness(rate, polls, Reciprocal())
-                    for polls in (Constant(1 / sync), Pareto.from_rate(3.0, sync)))  # fmt: skip
+    even, pareto = (
+        update_staleness(rate, polls, Reciprocal()) for polls in (Constant(1 / sync), Pareto.from_rate(3.0, sync))
+    )
     return [even, pareto, 1 - even / pareto]
 
 

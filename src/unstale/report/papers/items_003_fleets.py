@@ -56,8 +56,10 @@ def _square_root_law(item: Item) -> Any:
 @WIKI.computes("L3.73-75")
 def _equal_and_proportional_weights(item: Item) -> Any:
     rate, budget, n = np.random.default_rng(5).lognormal(0, 1.5, 1000), 700.0, 1000
-    cases = ((np.full(n, 1 / n), n * np.mean(np.sqrt(rate)) ** 2 / (2 * budget)),
-             (rate / rate.sum(), n * np.mean(rate) / (2 * budget)))  # fmt: skip
+    cases = (
+        (np.full(n, 1 / n), n * np.mean(np.sqrt(rate)) ** 2 / (2 * budget)),
+        (rate / rate.sum(), n * np.mean(rate) / (2 * budget)),
+    )
     return all(
         math.isclose(plan(Fleet.of(value_of("missed", rate), weight=w), budget).fleet_staleness, want, rel_tol=1e-9)
         for w, want in cases

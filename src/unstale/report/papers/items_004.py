@@ -35,8 +35,9 @@ def _freshness(item: Item) -> Any:
 
 @HOPS.simulates("L4.8.lam3")
 def _simulated_freshness(item: Item, simulate: Simulate) -> Any:
-    return [simulate(*case(name, item.inputs["mu"], item.inputs["lambda"]), seed=item.number)["freshness"]
-            for name in "ab"]  # fmt: skip
+    return [
+        simulate(*case(name, item.inputs["mu"], item.inputs["lambda"]), seed=item.number)["freshness"] for name in "ab"
+    ]
 
 
 @HOPS.computes("L4.bw.expU", "L4.bw.parU")

@@ -64,15 +64,19 @@ def _alone(item: Item) -> Any:
 
 @REPLICAS.computes("L4.coop.random")
 def _random(item: Item) -> Any:
-    return {str(total): [cooperative_freshness(1.0, 1.0, total / k, 10, k) for k in range(1, 10)]
-            for total in item.inputs["k*nu"]}  # fmt: skip
+    return {
+        str(total): [cooperative_freshness(1.0, 1.0, total / k, 10, k) for k in range(1, 10)]
+        for total in item.inputs["k*nu"]
+    }
 
 
 @REPLICAS.simulates("L4.coop.random")
 def _simulated_random(item: Item, simulate: Simulate) -> Any:
     rng = np.random.default_rng(item.number)
-    return {str(total): [drawn(Poisson(total / k), k, rng) if k in (1, 2, 5, 9) else None for k in range(1, 10)]
-            for total in item.inputs["k*nu"]}  # fmt: skip
+    return {
+        str(total): [drawn(Poisson(total / k), k, rng) if k in (1, 2, 5, 9) else None for k in range(1, 10)]
+        for total in item.inputs["k*nu"]
+    }
 
 
 @REPLICAS.computes("L4.coop.nu")
@@ -95,8 +99,10 @@ def _recent(item: Item) -> Any:
 @REPLICAS.computes("L4.fig11d")
 def _irregular_contacts(item: Item) -> Any:
     rng = np.random.default_rng(item.number)
-    return {f"nu={rate}": [drawn(contacts.with_rate(rate), 1, rng).value for contacts in CONTACTS]
-            for rate in item.inputs["nu"]}  # fmt: skip
+    return {
+        f"nu={rate}": [drawn(contacts.with_rate(rate), 1, rng).value for contacts in CONTACTS]
+        for rate in item.inputs["nu"]
+    }
 
 
 @REPLICAS.computes("L4.Thm6")
@@ -117,8 +123,12 @@ def _without_cooperation(item: Item) -> Any:
 @REPLICAS.computes("L4.TableI.*")
 def _with_cooperation(item: Item) -> Any:
     best = best_cooperation(item.inputs["mu"], item.inputs["1-eps"], item.inputs["B"])
-    return {"m*": best.replicas, "nu": best.peer_rate, "R": best.requests,
-            "ratio_to_eq32": best.requests / _independent(item).requests}  # fmt: skip
+    return {
+        "m*": best.replicas,
+        "nu": best.peer_rate,
+        "R": best.requests,
+        "ratio_to_eq32": best.requests / _independent(item).requests,
+    }
 
 
 @REPLICAS.computes("L4.Fig12")
@@ -127,12 +137,18 @@ def _by_replicas(item: Item) -> Any:
     alone = service_for(rate, target, capacity=capacity, polls="purely-random").requests
     best = best_cooperation(rate, target, capacity)
     served = {m: cooperation_for(rate, target, capacity, m).requests for m in (90, 200, 240)}
-    return {"m*": best.replicas, "R(240)": served[240], "ratio(90)": served[90] / alone,
-            "ratio(200)": served[200] / alone, "max ratio": best.requests / alone}  # fmt: skip
+    return {
+        "m*": best.replicas,
+        "R(240)": served[240],
+        "ratio(90)": served[90] / alone,
+        "ratio(200)": served[200] / alone,
+        "max ratio": best.requests / alone,
+    }
 
 
-def drawn(contacts: Process, peers: int, rng: np.random.Generator, selection: Selection = "random",
-          runs: int = 20_000) -> Estimate:  # fmt: skip
+def drawn(
+    contacts: Process, peers: int, rng: np.random.Generator, selection: Selection = "random", runs: int = 20_000
+) -> Estimate:
     """Ten replicas with one change and one poll of the source each per unit of time, as in Figure 11."""
     return Estimate(*drawn_freshness(1.0, Poisson(1.0), contacts, 10, peers, rng, selection=selection, runs=runs))
 

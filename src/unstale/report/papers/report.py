@@ -18,8 +18,9 @@ DRAWINGS: dict[str, Drawing] = {
 }
 
 
-def render(findings: Findings, simulate: Simulate | None, facts: str,
-           progress: Callable[[str], None] = lambda name: None) -> str:  # fmt: skip
+def render(
+    findings: Findings, simulate: Simulate | None, facts: str, progress: Callable[[str], None] = lambda name: None
+) -> str:
     """All findings with their figures as HTML; needs matplotlib."""
     shown = {name for chapter in findings.chapters for group in chapter.groups for name in group.figures}
     figures = {}

@@ -61,14 +61,31 @@ _ORDERS = (
     ("purely random", "purely-random", "1/(1+r)", "I·r/(1+r)"),
 )
 _GAMMA = ("r1.d2_0.25", "r1.d2_0.5", "r1.d2_1", "r2.d2_0.5", "r2.d2_1", "r2.d2_2", "r5.d2_0.25", "r5.d2_1", "r5.d2_4")
-_SPLITS = (("a", 1, 1, 0, "1/36"), ("b", 1, 0, 1, "9/36"), ("c", 2, 2, 0, "2/36"), ("d", 2, 1, 1, "10/36"),
-           ("e", 2, 0, 2, "12/36"), ("f", 5, 3, 2, "30/72"), ("g", 5, 2, 3, "31/72"), ("h", 10, 9, 1, "36/72"),
-           ("i", 10, 7, 3, "41/72"), ("j", 10, 5, 5, "40/72"))  # fmt: skip
+_SPLITS = (
+    ("a", 1, 1, 0, "1/36"),
+    ("b", 1, 0, 1, "9/36"),
+    ("c", 2, 2, 0, "2/36"),
+    ("d", 2, 1, 1, "10/36"),
+    ("e", 2, 0, 2, "12/36"),
+    ("f", 5, 3, 2, "30/72"),
+    ("g", 5, 2, 3, "31/72"),
+    ("h", 10, 9, 1, "36/72"),
+    ("i", 10, 7, 3, "41/72"),
+    ("j", 10, 5, 5, "40/72"),
+)
 
-_COOPERATIVE = (("0.4", "270", "1865", "6.9"), ("0.5", "90", "590", "6.6"), ("0.6", "50", "134", "2.7"),
-                ("0.7", "33", "42", "1.3"))  # fmt: skip
-_REDUNDANT = (("0.1", "21.8 1.1", "18.0 0.90"), ("0.3", "26.6 1.3", "14.6 0.73"), ("0.5", "32.8 1.6", "12.5 0.63"),
-              ("0.7", "42.3 2.1", "11.2 0.56"))  # fmt: skip
+_COOPERATIVE = (
+    ("0.4", "270", "1865", "6.9"),
+    ("0.5", "90", "590", "6.6"),
+    ("0.6", "50", "134", "2.7"),
+    ("0.7", "33", "42", "1.3"),
+)
+_REDUNDANT = (
+    ("0.1", "21.8 1.1", "18.0 0.90"),
+    ("0.3", "26.6 1.3", "14.6 0.73"),
+    ("0.5", "32.8 1.6", "12.5 0.63"),
+    ("0.7", "42.3 2.1", "11.2 0.56"),
+)
 
 
 def _ratios(level: str, kind: str, printed: str = "") -> tuple[Cell, Cell]:
@@ -102,8 +119,10 @@ TABLES = {
     "000 Table 4": Table(
         "Two sources that change 9 times and once a day: what polls gain",
         ("row", "f₁ + f₂", "f₁", "f₂", "gain"),
-        tuple((f"({row})", str(total), str(one), str(other), Cell(f"C.T4.{row}", printed))
-              for row, total, one, other, printed in _SPLITS),
+        tuple(
+            (f"({row})", str(total), str(one), str(other), Cell(f"C.T4.{row}", printed))
+            for row, total, one, other, printed in _SPLITS
+        ),
     ),
     "000 Table 5": Table(
         "Best sync rates for change rates 1 to 5",
@@ -126,20 +145,35 @@ TABLES = {
         "Best service rate without and with cooperation",
         ("1 − ε", "non-cooperative R", "cooperative R", "ratio"),
         tuple(
-            (level, Cell(f"L4.32.{level}", alone, "R"), Cell(f"L4.TableI.{level}", together, "R"),
-             Cell(f"L4.TableI.{level}", ratio, "ratio_to_eq32"))
+            (
+                level,
+                Cell(f"L4.32.{level}", alone, "R"),
+                Cell(f"L4.TableI.{level}", together, "R"),
+                Cell(f"L4.TableI.{level}", ratio, "ratio_to_eq32"),
+            )
             for level, alone, together, ratio in _COOPERATIVE
         ),
     ),
     "004 Table II": Table(
         "Replicas m*/m and requests R*/R of clients that ask 20 replicas, against those that ask one; what is printed "
         "under Pareto belongs to α = 2",
-        ("1 − ε", *(f"{kind}, {ratio}" for kind in ("Pareto α = 3", "Pareto α = 2", "exponential", "constant")
-                    for ratio in ("m*/m", "R*/R"))),
+        (
+            "1 − ε",
+            *(
+                f"{kind}, {ratio}"
+                for kind in ("Pareto α = 3", "Pareto α = 2", "exponential", "constant")
+                for ratio in ("m*/m", "R*/R")
+            ),
+        ),
         tuple(
-            (level, *_ratios(level, "pareto_alpha3", pareto),
-             *_ratios(level, "pareto_alpha2"), *_ratios(level, "exp", "20 1"), *_ratios(level, "const", even))
+            (
+                level,
+                *_ratios(level, "pareto_alpha3", pareto),
+                *_ratios(level, "pareto_alpha2"),
+                *_ratios(level, "exp", "20 1"),
+                *_ratios(level, "const", even),
+            )
             for level, pareto, even in _REDUNDANT
         ),
     ),
-}  # fmt: skip
+}

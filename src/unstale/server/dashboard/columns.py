@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from unstale.core.checks import Floats
 from unstale.core.learning.outlook import WIDTH, outlook
-from unstale.ports import Standing
+from unstale.ports import FleetColumns
 from unstale.server.books import Books
 
 Rows = NDArray[np.int64]
@@ -33,7 +33,7 @@ STATES = ("failing", "paused", "stale", "never")
 class Shown(Books, Protocol):
     """Books that can be read whole."""
 
-    def fleet(self, width: int) -> Standing:
+    def fleet(self, width: int) -> FleetColumns:
         """All sources in columns, ids rising."""
 
     def addresses(self) -> Iterable[tuple[int, str]]:
@@ -66,7 +66,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class SourceColumns:
     """The fleet as it stood at a time; `by` holds what can be sorted by, paused sources and NaN come last."""
 
     at: float
@@ -77,8 +77,17 @@ class Columns:
     hosts: Mapping[str, int]
     names: Names
 
-    def find(self, *, text: str = "", host: str | None = None, state: str | None = None, sort: str = "id",
-             down: bool = False, offset: int = 0, limit: int = 50) -> tuple[list[int], int | None]:  # fmt: skip
+    def find(
+        self,
+        *,
+        text: str = "",
+        host: str | None = None,
+        state: str | None = None,
+        sort: str = "id",
+        down: bool = False,
+        offset: int = 0,
+        limit: int = 50,
+    ) -> tuple[list[int], int | None]:
         """Ids of the sources wanted, in order, and how many there are in all (None: more than were counted)."""
         keys = -self.by[sort] if down else self.by[sort]
         rows = self._chosen(host, state)
@@ -118,18 +127,18 @@ class Reader:
 
     def __init__(self, books: Shown, clock: Callable[[], float]) -> None:
         self._books, self._clock = books, clock
-        self._columns: Columns | None = None
+        self._columns: SourceColumns | None = None
         self._reading: asyncio.Task[None] | None = None
         self._next = 0.0
 
-    def now(self) -> Columns | None:
+    def now(self) -> SourceColumns | None:
         """What was read last, None if that is still to come; reading anew begins where it is time."""
         idle = self._reading is None or self._reading.done()
         if idle and time.monotonic() >= self._next:
             self._reading = asyncio.create_task(self._read())
         return self._columns
 
-    async def ready(self, seconds: float) -> Columns | None:
+    async def ready(self, seconds: float) -> SourceColumns | None:
         """The same, after waiting so long at most for the first reading."""
         found = self.now()
         if found is None and self._reading is not None:
@@ -147,7 +156,7 @@ class Reader:
             self._next = now + max(LEAST, PAUSE * (now - begun))
 
 
-def read(books: Shown, clock: Callable[[], float], before: Columns | None = None) -> Columns:
+def read(books: Shown, clock: Callable[[], float], before: SourceColumns | None = None) -> SourceColumns:
     """All sources; the addresses `before` are taken again unless the fleet was edited since."""
     # First the names: who is added in between is found the next time.
     edited = books.counters().get("edited", 0)
@@ -163,14 +172,25 @@ def read(books: Shown, clock: Callable[[], float], before: Columns | None = None
     def polled(values: Floats) -> Floats:
         return np.where(paused | ~np.isfinite(values), np.nan, values)
 
-    by = {"id": source.astype(np.float64), "weight": standing.weight[listed], "failures": failures.astype(np.float64),
-          "due": polled(due), "interval": polled(np.where(never, np.nan, due - np.where(never, 0.0, last))),
-          "changed": polled(standing.found[listed]), "fresh": np.where(paused, np.nan, fresh),
-          "age": polled(seen.age[listed]), "change_rate": polled(seen.change_rate[listed])}  # fmt: skip
-    states = {"failing": (failures > 0) & ~paused, "paused": paused, "stale": (fresh < 0.5) & ~paused & ~never,
-              "never": never & ~paused}  # fmt: skip
+    by = {
+        "id": source.astype(np.float64),
+        "weight": standing.weight[listed],
+        "failures": failures.astype(np.float64),
+        "due": polled(due),
+        "interval": polled(np.where(never, np.nan, due - np.where(never, 0.0, last))),
+        "changed": polled(standing.found[listed]),
+        "fresh": np.where(paused, np.nan, fresh),
+        "age": polled(seen.age[listed]),
+        "change_rate": polled(seen.change_rate[listed]),
+    }
+    states = {
+        "failing": (failures > 0) & ~paused,
+        "paused": paused,
+        "stale": (fresh < 0.5) & ~paused & ~never,
+        "never": never & ~paused,
+    }
     hosts = {name: i for i, name in enumerate(standing.hosts)}
-    return Columns(clock(), source, by, states, host, hosts, known)
+    return SourceColumns(clock(), source, by, states, host, hosts, known)
 
 
 def _names(books: Shown, edited: int) -> Names:

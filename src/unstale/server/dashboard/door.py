@@ -38,8 +38,11 @@ class Door:
         self._app, self._sessions, self._token, self._home = app, sessions, token.encode(), home
         # Those who need not log in repeat a word too: another site cannot read it.
         self._word = secrets.token_urlsafe(32)
-        self._own = {"/dashboard/session": ("GET", self._session), "/dashboard/login": ("POST", self._login),
-                     "/dashboard/logout": ("POST", self._logout)}  # fmt: skip
+        self._own = {
+            "/dashboard/session": ("GET", self._session),
+            "/dashboard/login": ("POST", self._login),
+            "/dashboard/logout": ("POST", self._logout),
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer what is ours, pass on the rest."""
@@ -50,12 +53,18 @@ class Door:
         reply: Reply | None
         if (file := table().get(scope["path"])) is not None and method in ("GET", "HEAD"):
             same = asked.get(b"if-none-match") == file.etag
-            reply = (304 if same else 200, [f for f in file.fields if not (same and f[0] == b"content-length")],
-                     b"" if same else file.body)  # fmt: skip
+            reply = (
+                304 if same else 200,
+                [f for f in file.fields if not (same and f[0] == b"content-length")],
+                b"" if same else file.body,
+            )
         elif scope["path"] in self._own:
             way, does = self._own[scope["path"]]
-            reply = await does(scope, receive, asked) if method == way else problem(
-                405, "this method is not for this path", (b"allow", way.encode()))  # fmt: skip
+            reply = (
+                await does(scope, receive, asked)
+                if method == way
+                else problem(405, "this method is not for this path", (b"allow", way.encode()))
+            )
         else:
             reply = self._let(scope, asked)
         if reply is None:
@@ -90,8 +99,7 @@ class Door:
     async def _session(self, scope: Scope, receive: Receive, asked: dict[bytes, bytes]) -> Reply:
         role, word = self._who(asked)
         known = self._sessions.of(_key(asked)) is not None
-        return _told({"role": role, "word": word if role else "", "logged_in": known,
-                      "login": self._sessions.possible})  # fmt: skip
+        return _told({"role": role, "word": word if role else "", "logged_in": known, "login": self._sessions.possible})
 
     async def _login(self, scope: Scope, receive: Receive, asked: dict[bytes, bytes]) -> Reply:
         if not _same_origin(asked):
@@ -104,8 +112,9 @@ class Door:
         try:
             entered = await self._sessions.login(secret, (scope.get("client") or ("",))[0], _key(asked))
         except TooMany as many:
-            return problem(429, f"too many attempts: try again in {many.wait:.0f} s",
-                           (b"retry-after", b"%d" % (many.wait + 1)))  # fmt: skip
+            return problem(
+                429, f"too many attempts: try again in {many.wait:.0f} s", (b"retry-after", b"%d" % (many.wait + 1))
+            )
         if entered is None:
             return problem(401, "that is neither the token nor a password of this replica")
         key, session = entered

@@ -9,8 +9,12 @@ from typing import NamedTuple
 
 from unstale.server.headers import Field
 
-_TYPES = {"html": b"text/html; charset=utf-8", "js": b"text/javascript; charset=utf-8",
-          "css": b"text/css; charset=utf-8", "svg": b"image/svg+xml"}  # fmt: skip
+_TYPES = {
+    "html": b"text/html; charset=utf-8",
+    "js": b"text/javascript; charset=utf-8",
+    "css": b"text/css; charset=utf-8",
+    "svg": b"image/svg+xml",
+}
 _FOLDERS = ("", "views/", "vendor/")
 #: nothing comes from elsewhere, nothing inline runs, nobody frames it
 POLICY = (

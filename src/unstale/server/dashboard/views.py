@@ -50,20 +50,39 @@ class Views:
     def endpoints(self) -> list[Endpoint]:
         """The table."""
         one = "/dashboard/sources/{source}"
-        wanted = {"text": text(200), "host": text(253), "state": text(among=list(STATES)), "sort": text(among=SORTS),
-                  "down": shapes.FLAG, "offset": whole(0, 100_000), "limit": whole(1, 200)}  # fmt: skip
+        wanted = {
+            "text": text(200),
+            "host": text(253),
+            "state": text(among=list(STATES)),
+            "sort": text(among=SORTS),
+            "down": shapes.FLAG,
+            "offset": whole(0, 100_000),
+            "limit": whole(1, 200),
+        }
         pair = {"old": whole(0), "new": whole(1)}
         anything: dict[str, Any] = {"type": "object"}
         return [
             Endpoint("GET", "/dashboard/table", self.table, "Sources in any order.", _TABLE, query=wanted),
-            Endpoint("GET", f"{one}/belief", self.belief, "What was believed after each poll.",
-                     record(points=several(_POINT))),
-            Endpoint("GET", f"{one}/difference", self.difference, "How two versions differ, or one version whole.",
-                     _DIFFERENCE, query=pair, needs=frozenset(["new"])),
+            Endpoint(
+                "GET",
+                f"{one}/belief",
+                self.belief,
+                "What was believed after each poll.",
+                record(points=several(_POINT)),
+            ),
+            Endpoint(
+                "GET",
+                f"{one}/difference",
+                self.difference,
+                "How two versions differ, or one version whole.",
+                _DIFFERENCE,
+                query=pair,
+                needs=frozenset(["new"]),
+            ),
             Endpoint("GET", "/dashboard/log", self.log, "The newest polls.", anything, query={"limit": whole(1, 1000)}),
             Endpoint("GET", "/dashboard/hosts", self.hosts, "Hosts and what they are granted.", anything),
             Endpoint("GET", "/dashboard/replicas", self.replicas, "Peers, and the ways copies came.", anything),
-        ]  # fmt: skip
+        ]
 
     async def table(self, call: Call) -> Any:
         """A part of all sources, sorted; until they have been read for the first time, in the order of their ids."""
@@ -90,7 +109,7 @@ class Views:
 
         def read() -> Any:
             told = self._books.observations(call.source, POLLS)[::-1]
-            standing = self._books.standing([call.source], WIDTH)
+            standing = self._books.columns_of([call.source], WIDTH)
             return {"points": believed(told, standing.settings)}
 
         return await asyncio.to_thread(read)
@@ -121,8 +140,18 @@ class Views:
         def read() -> Any:
             rows = self._books.recent(call.query.get("limit", 200))
             names = {one.id: one.address for one in self._books.listings(sorted({row[1] for row in rows}))}
-            return {"events": [{"token": token, "event": f"poll.{answer}", "at": stamp(at), "source": source,
-                                "address": names.get(source, "")} for token, source, at, answer in rows]}  # fmt: skip
+            return {
+                "events": [
+                    {
+                        "token": token,
+                        "event": f"poll.{answer}",
+                        "at": stamp(at),
+                        "source": source,
+                        "address": names.get(source, ""),
+                    }
+                    for token, source, at, answer in rows
+                ]
+            }
 
         return await asyncio.to_thread(read)
 
@@ -143,8 +172,10 @@ class Views:
                 edition = edition_of(self._books, source, version)
                 if edition is not None and edition.via:
                     ways[edition.via] += 1
-            told = [{"way": [name.strip().strip('"') for name in way.split(",")], "copies": count}
-                    for way, count in ways.most_common(20)]  # fmt: skip
+            told = [
+                {"way": [name.strip().strip('"') for name in way.split(",")], "copies": count}
+                for way, count in ways.most_common(20)
+            ]
             return own | {"peers": engine.get("peers") or [], "ways": told}
 
         return await asyncio.to_thread(read)
@@ -161,12 +192,24 @@ def believed(told: list[Observation], settings: Mapping[str, bytes]) -> list[dic
         if one.answer is Answer.FAILED:
             continue
         modified = np.nan if one.modified is None else one.modified
-        polls = Polls(np.zeros(1, np.int64), np.array([one.polled_at]), np.ones(1, np.bool_),
-                      np.array([one.answer is Answer.CHANGED]), np.array([modified]), np.ones(1, np.int64))  # fmt: skip
+        polls = Polls(
+            np.zeros(1, np.int64),
+            np.array([one.polled_at]),
+            np.ones(1, np.bool_),
+            np.array([one.answer is Answer.CHANGED]),
+            np.array([modified]),
+            np.ones(1, np.int64),
+        )
         taught = replay(polls, taught, {1: settings.get(LEARNER, b"")})
         seen = outlook(_Held(taught, settings), one.polled_at)
-        points.append({"at": stamp(one.polled_at), "change_rate": finite(seen.change_rate[0]),
-                       "low": finite(seen.low[0]), "high": finite(seen.high[0])})  # fmt: skip
+        points.append(
+            {
+                "at": stamp(one.polled_at),
+                "change_rate": finite(seen.change_rate[0]),
+                "low": finite(seen.low[0]),
+                "high": finite(seen.high[0]),
+            }
+        )
     return points
 
 
@@ -177,7 +220,8 @@ class _Held:
         self.beliefs, self.last, self.found, self.settings = taught.rows, taught.last, taught.found, settings
 
 
-def views(books: Shown, clock: Callable[[], float], *, rules: Rules = lambda host: _NOTHING,
-          replicas: Say = lambda: _NOTHING) -> list[Route]:  # fmt: skip
+def views(
+    books: Shown, clock: Callable[[], float], *, rules: Rules = lambda host: _NOTHING, replicas: Say = lambda: _NOTHING
+) -> list[Route]:
     """The routes of the dashboard, to be served beside the API's."""
     return endpoints.routes(Views(books, clock, rules, replicas).endpoints())

@@ -44,16 +44,35 @@ class Proxy:
     """
 
     def __init__(
-        self, upstream: Upstream, origins: Mapping[str, str], *, lifetime: Callable[[str], float | None] | None = None,
-        fleet: Fleet | None = None, telling: float = 60.0, name: str = "", most: int = 256 * 2**20,
-        largest: int = 16 * 2**20, upload: int = 16 * 2**20, now: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+        self,
+        upstream: Upstream,
+        origins: Mapping[str, str],
+        *,
+        lifetime: Callable[[str], float | None] | None = None,
+        fleet: Fleet | None = None,
+        telling: float = 60.0,
+        name: str = "",
+        most: int = 256 * 2**20,
+        largest: int = 16 * 2**20,
+        upload: int = 16 * 2**20,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         require(origins, "origins", dict(origins), "must name an origin", "map a host, or '*', to http://origin")
         for origin in origins.values():
-            require(_ORIGIN.fullmatch(origin), "origin", repr(origin), "must be a scheme and a host",
-                    "write it like http://127.0.0.1:8000")  # fmt: skip
-        require(not name or _NAME.fullmatch(name), "name", repr(name), "must be letters, digits, dots and dashes",
-                "write it like edge-1")  # fmt: skip
+            require(
+                _ORIGIN.fullmatch(origin),
+                "origin",
+                repr(origin),
+                "must be a scheme and a host",
+                "write it like http://127.0.0.1:8000",
+            )
+        require(
+            not name or _NAME.fullmatch(name),
+            "name",
+            repr(name),
+            "must be letters, digits, dots and dashes",
+            "write it like edge-1",
+        )
         self._origins = {host.lower(): origin.rstrip("/") for host, origin in origins.items()}
         # Loops are told by this name, so no two proxies in a row may share it.
         self._name = name or f"unstale-{secrets.token_hex(4)}"

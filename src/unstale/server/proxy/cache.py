@@ -33,9 +33,14 @@ class Cache:
     """
 
     def __init__(
-        self, upstream: Upstream, *, learned: Callable[[str], float | None] = lambda address: None,
-        most: int = 256 * 2**20, largest: int = 16 * 2**20, now: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+        self,
+        upstream: Upstream,
+        *,
+        learned: Callable[[str], float | None] = lambda address: None,
+        most: int = 256 * 2**20,
+        largest: int = 16 * 2**20,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._upstream, self._now = upstream, now
         self.stock = Stock(most)
         self._origin = Origin(upstream, self.stock, learned, largest, now)
@@ -78,11 +83,17 @@ class Cache:
         same = old is not None and (old.status, old.body) == (new.status, new.body)
         modified = date_of(new.fields.first("last-modified"))
         return Fetched(
-            Answer.UNCHANGED if same else Answer.CHANGED, polled_at, None if same else new.body,
-            "" if same else new.fields.first("content-type") or "", new.fields.first("etag"),
-            new.fields.first("last-modified"), () if same or modified is None else (modified,),
-            status=new.status, address=address, received=0 if same else len(new.body),
-        )  # fmt: skip
+            Answer.UNCHANGED if same else Answer.CHANGED,
+            polled_at,
+            None if same else new.body,
+            "" if same else new.fields.first("content-type") or "",
+            new.fields.first("etag"),
+            new.fields.first("last-modified"),
+            () if same or modified is None else (modified,),
+            status=new.status,
+            address=address,
+            received=0 if same else len(new.body),
+        )
 
     async def close(self) -> None:
         """End what runs behind, and give back connections."""

@@ -14,10 +14,20 @@ MOST_SECONDS = 2**31
 Directives = dict[str, str | None]
 
 #: fields that concern one connection only, and those that a cache must not keep [RFC 9110 7.6.1, RFC 9111 3.1]
-HOP_BY_HOP = frozenset({
-    "connection", "keep-alive", "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
-    "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
-})  # fmt: skip
+HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authentication-info",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
 #: fields that carry the directives for caches like this one, ahead of Cache-Control [RFC 9213]
 TARGETED = ("cdn-cache-control",)
 

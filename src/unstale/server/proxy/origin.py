@@ -44,9 +44,13 @@ class Origin:
     """Asks for a cache and fills its stock; `largest` bounds the bytes of one stored body."""
 
     def __init__(
-        self, upstream: Upstream, stock: Stock, learned: Callable[[str], float | None], largest: int,
+        self,
+        upstream: Upstream,
+        stock: Stock,
+        learned: Callable[[str], float | None],
+        largest: int,
         now: Callable[[], float],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._upstream, self._stock, self._learned = upstream, stock, learned
         self._largest, self._now = largest, now
 
@@ -75,9 +79,13 @@ class Origin:
     def freshened(self, stored: Stored, asked: Asked, answered: Answered, asked_at: float) -> Stored:
         """A stored response that an answer confirmed, with its new fields, and kept."""
         fresh = rules.freshened(
-            stored, Fields.of(answered.lines), asked_at=asked_at, taken_at=self._now(), request=asked.fields,
+            stored,
+            Fields.of(answered.lines),
+            asked_at=asked_at,
+            taken_at=self._now(),
+            request=asked.fields,
             learned=self._learned(asked.address),
-        )  # fmt: skip
+        )
         self._stock.put(fresh)
         return fresh
 

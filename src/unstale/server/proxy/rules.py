@@ -22,7 +22,7 @@ from unstale.server.proxy.fields import (
     seconds,
     targeted,
 )
-from unstale.server.proxy.stored import Part, Stored, selecting, varying
+from unstale.server.proxy.stored import Stored, StoredPart, selecting, varying
 
 #: statuses that may be stored without being told so [RFC 9110 section 15.1]
 HEURISTIC = frozenset({200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501})
@@ -125,9 +125,15 @@ def storable(status: int, request: Fields, fields: Fields) -> bool:
 
 
 def to_store(
-    address: str, status: int, request: Fields, fields: Fields, *, asked_at: float, taken_at: float,
+    address: str,
+    status: int,
+    request: Fields,
+    fields: Fields,
+    *,
+    asked_at: float,
+    taken_at: float,
     learned: float | None = None,
-) -> Stored | None:  # fmt: skip
+) -> Stored | None:
     """The stored form of an answer, its body still to come; None if it may not or need not be kept.
 
     Not needed is what could be neither reused nor confirmed.
@@ -145,9 +151,18 @@ def to_store(
     names = varying(fields)
     asked = Fields(tuple(line for line in request.lines if line[0] in names))
     return Stored(
-        address, status, kept, b"", taken_at, initial_age(fields, asked_at, taken_at), lasts, control,
-        selecting(names, request), asked, part,
-    )  # fmt: skip
+        address,
+        status,
+        kept,
+        b"",
+        taken_at,
+        initial_age(fields, asked_at, taken_at),
+        lasts,
+        control,
+        selecting(names, request),
+        asked,
+        part,
+    )
 
 
 def whole(stored: Stored, body: bytes) -> Stored | None:
@@ -156,14 +171,14 @@ def whole(stored: Stored, body: bytes) -> Stored | None:
     return None if part and part.last - part.first + 1 != len(body) else replace(stored, body=body)
 
 
-def _part(fields: Fields) -> Part | None:
+def _part(fields: Fields) -> StoredPart | None:
     unit, _, said = (fields.first("content-range") or "").partition(" ")
     span, _, total = said.partition("/")
     first, _, last = span.partition("-")
     start, end, size = seconds(first), seconds(last), seconds(total)
     if unit.lower() != "bytes" or start is None or end is None:
         return None
-    return Part(int(start), int(end), None if size is None else int(size))
+    return StoredPart(int(start), int(end), None if size is None else int(size))
 
 
 def _hidden(control: Directives) -> set[str]:
@@ -231,10 +246,15 @@ def freshened(
     aged = initial_age(fields, asked_at, taken_at)
     names = varying(merged)
     return replace(
-        stored, fields=merged.without(_hidden(control)), control=control, taken_at=taken_at, initial_age=aged,
-        lifetime=lasts, selecting=selecting(names, request),
+        stored,
+        fields=merged.without(_hidden(control)),
+        control=control,
+        taken_at=taken_at,
+        initial_age=aged,
+        lifetime=lasts,
+        selecting=selecting(names, request),
         asked=Fields(tuple(line for line in request.lines if line[0] in names)),
-    )  # fmt: skip
+    )
 
 
 def agrees(stored: Stored, fields: Fields) -> bool:

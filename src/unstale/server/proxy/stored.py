@@ -12,7 +12,7 @@ _OVERHEAD = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StoredPart:
     """Which bytes a partial response holds, both ends included, and how many there are in all if that is known."""
 
     first: int
@@ -38,7 +38,7 @@ class Stored:
     control: Directives
     selecting: tuple[tuple[str, str | None], ...] = ()
     asked: Fields = field(default_factory=Fields)
-    part: Part | None = None
+    part: StoredPart | None = None
 
     def http_age(self, now: float) -> float:
         """Seconds since the origin made or confirmed it [RFC 9111 section 4.2.3]."""

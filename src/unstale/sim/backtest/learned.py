@@ -6,10 +6,10 @@ import numpy as np
 
 from unstale.core import orders
 from unstale.core.checks import Floats
+from unstale.core.learning.columns import LearnerColumns, SharedTiming, observe, wait
 from unstale.core.learning.compiled import compiled
-from unstale.core.learning.fleet import Columns, Rhythm, observe, wait
 from unstale.core.learning.learner import Learner
-from unstale.core.learning.mixture import Room, Shared
+from unstale.core.learning.mixture import Scratch, Shared
 from unstale.sim.backtest.polls import Polls
 from unstale.sim.backtest.setting import Setting
 
@@ -60,23 +60,40 @@ def learned(setting: Setting, polls_per_change: float, seed: int) -> Polls:
 
 
 def _played(
-    learner: Learner, starts: np.ndarray, times: Floats, seen: np.ndarray,
-    now: float, until: float, price: float,
-) -> tuple[np.ndarray, Floats]:  # fmt: skip
+    learner: Learner,
+    starts: np.ndarray,
+    times: Floats,
+    seen: np.ndarray,
+    now: float,
+    until: float,
+    price: float,
+) -> tuple[np.ndarray, Floats]:
     size = _ROOM
     while True:
         which, polled = np.empty(size, np.int64), np.empty(size)
         before = learner.columns._replace(**{name: getattr(learner.columns, name).copy() for name in _MOVING})
-        counted, past = [getattr(learner.rhythm, name).copy() for name in _COUNTED], seen.copy()
-        made = _play(starts, times, seen, now, until, price, which, polled,
-                     learner.columns, learner.shared, learner.rhythm, learner._room)  # fmt: skip
+        counted, past = [getattr(learner.timing, name).copy() for name in _COUNTED], seen.copy()
+        made = _play(
+            starts,
+            times,
+            seen,
+            now,
+            until,
+            price,
+            which,
+            polled,
+            learner.columns,
+            learner.shared,
+            learner.timing,
+            learner._room,
+        )
         if made <= size:
             return which[:made], polled[:made]
         # The column was too short: go back and play again with a longer one.
         for name in _MOVING:
             getattr(learner.columns, name)[:] = getattr(before, name)
         for name, was in zip(_COUNTED, counted, strict=True):
-            getattr(learner.rhythm, name)[:] = was
+            getattr(learner.timing, name)[:] = was
         seen[:] = past
         size = 2 * made
 
@@ -87,20 +104,30 @@ _COUNTED = ("hours", "silences", "credit")
 
 @compiled
 def _play(
-    starts: np.ndarray, times: Floats, seen: np.ndarray, now: float, until: float, price: float,
-    which: np.ndarray, polled: Floats, columns: Columns, shared: Shared, rhythm: Rhythm, at: Room,
-) -> int:  # fmt: skip
+    starts: np.ndarray,
+    times: Floats,
+    seen: np.ndarray,
+    now: float,
+    until: float,
+    price: float,
+    which: np.ndarray,
+    polled: Floats,
+    columns: LearnerColumns,
+    shared: Shared,
+    timing: SharedTiming,
+    at: Scratch,
+) -> int:
     made = 0
     for i in range(len(starts) - 1):
         while True:
-            due = max(columns.last[i] + wait(i, price, columns, shared, rhythm, at) - columns.head_start[i], now)
+            due = max(columns.last[i] + wait(i, price, columns, shared, timing, at) - columns.head_start[i], now)
             if due >= until:
                 break
             first = seen[i]
             while seen[i] < starts[i + 1] and times[seen[i]] <= due:
                 seen[i] += 1
             changed = seen[i] > first
-            observe(i, due, changed, np.nan, columns, shared, rhythm, at)
+            observe(i, due, changed, np.nan, columns, shared, timing, at)
             if made < len(which):
                 which[made] = i
                 polled[made] = due

@@ -106,8 +106,20 @@ def proportional(elapsed: float, polls: int, hits: int) -> float:
 
 
 @compiled
-def play(rule: int, first: float, factor: float, seed: int, starts: np.ndarray, changes: Floats, begin: float,
-         split: float, end: float, most: int, ends: np.ndarray, times: Floats) -> int:  # fmt: skip
+def play(
+    rule: int,
+    first: float,
+    factor: float,
+    seed: int,
+    starts: np.ndarray,
+    changes: Floats,
+    begin: float,
+    split: float,
+    end: float,
+    most: int,
+    ends: np.ndarray,
+    times: Floats,
+) -> int:
     """Poll every source by a rule from `begin` to `end`; returns the polls from `split` on.
 
     The first poll comes after a random part of the rule's `first` interval. `ends` receives the polls of each source,

@@ -40,8 +40,20 @@ class Rule:
 
     def _run(self, setting: Setting, factor: float, seed: int, most: int, ends: np.ndarray, times: Floats) -> int:
         trace = setting.trace
-        return kernels.play(self.code, self.first, factor, word(seed), trace.starts, trace.times, setting.start,
-                            setting.split, setting.end, most, ends, times)  # fmt: skip
+        return kernels.play(
+            self.code,
+            self.first,
+            factor,
+            word(seed),
+            trace.starts,
+            trace.times,
+            setting.start,
+            setting.split,
+            setting.end,
+            most,
+            ends,
+            times,
+        )
 
 
 RULES: dict[str, Rule] = {

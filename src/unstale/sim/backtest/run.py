@@ -87,10 +87,18 @@ class Backtest:
         return [row for row in self.rows if row.policy == policy]
 
 
-def backtest(trace: Trace, polls_per_change: Sequence[float] = (0.3, 1.0, 3.0), policies: Sequence[str] | None = None,
-             objective: str = "freshness", weights: ArrayLike | None = None, start: float | None = None,
-             end: float | None = None, seed: int = 1, at_most: int | None = None,
-             done: Callable[[str], None] | None = None) -> Backtest:  # fmt: skip
+def backtest(
+    trace: Trace,
+    polls_per_change: Sequence[float] = (0.3, 1.0, 3.0),
+    policies: Sequence[str] | None = None,
+    objective: str = "freshness",
+    weights: ArrayLike | None = None,
+    start: float | None = None,
+    end: float | None = None,
+    seed: int = 1,
+    at_most: int | None = None,
+    done: Callable[[str], None] | None = None,
+) -> Backtest:
     """Replay a trace against policies that spend the same polls and see only what their polls show.
 
     The first 40 % of the window is for learning; polls, freshness and age count over the rest. `policies` are names
@@ -127,8 +135,16 @@ def trial(setting: Setting, policy: str, polls_per_change: float, seed: int) -> 
     """One policy at one budget."""
     played = measure(setting, POLICIES[policy](setting, polls_per_change, seed))
     fresh, old = (batch_means(setting.weight * x, setting.weight) for x in (played.freshness, played.age))
-    return Row(policy, polls_per_change, float(fresh.value), float(fresh.error), float(old.value), float(old.error),
-               played.polls, setting.allowed(polls_per_change))  # fmt: skip
+    return Row(
+        policy,
+        polls_per_change,
+        float(fresh.value),
+        float(fresh.error),
+        float(old.value),
+        float(old.error),
+        played.polls,
+        setting.allowed(polls_per_change),
+    )
 
 
 def _goodness(row: Row, objective: str) -> float:

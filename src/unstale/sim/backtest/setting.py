@@ -34,32 +34,60 @@ class Setting:
     objective: str = "freshness"
 
     @classmethod
-    def of(cls, trace: Trace, *, weights: ArrayLike | None = None, objective: str = "freshness",
-           start: float | None = None, end: float | None = None, at_most: int | None = None,
-           seed: int = 1) -> Setting:  # fmt: skip
+    def of(
+        cls,
+        trace: Trace,
+        *,
+        weights: ArrayLike | None = None,
+        objective: str = "freshness",
+        start: float | None = None,
+        end: float | None = None,
+        at_most: int | None = None,
+        seed: int = 1,
+    ) -> Setting:
         """Cut a trace to a window, from its first change to its last if not told.
 
         `weights` are those of the trace's sources; `at_most` keeps a random sample of the sources with enough changes.
         """
-        require(objective in OBJECTIVES, "objective", repr(objective), f"must be one of {', '.join(OBJECTIVES)}",
-                "freshness is the usual choice")  # fmt: skip
+        require(
+            objective in OBJECTIVES,
+            "objective",
+            repr(objective),
+            f"must be one of {', '.join(OBJECTIVES)}",
+            "freshness is the usual choice",
+        )
         require(len(trace.times), "trace", "without changes", "must have some", "give another file")
         weight = np.ones(len(trace)) if weights is None else numbers("weight", weights, least=0.0)
-        require(weight.shape == (len(trace),), "weight", f"of shape {weight.shape}",
-                f"must have one for each of the {len(trace)} sources", "leave it out for equal weights")  # fmt: skip
+        require(
+            weight.shape == (len(trace),),
+            "weight",
+            f"of shape {weight.shape}",
+            f"must have one for each of the {len(trace)} sources",
+            "leave it out for equal weights",
+        )
         begin = float(trace.times.min()) if start is None else number("start", start)
         # the window is open at its end, and the last change belongs to it
         stop = float(np.nextafter(trace.times.max(), np.inf)) if end is None else number("end", end)
         require(begin < stop, "start", _day(begin), f"must be before the end, {_day(stop)}", "choose another window")
         inside = trace.between(begin, stop)
         rows = np.flatnonzero(inside.counts() >= FEWEST)
-        require(len(rows), "trace", f"from {_day(begin)} to {_day(stop)}", f"has no source with {FEWEST} changes",
-                f"its most active one has {int(inside.counts().max())}, choose a longer window")  # fmt: skip
+        require(
+            len(rows),
+            "trace",
+            f"from {_day(begin)} to {_day(stop)}",
+            f"has no source with {FEWEST} changes",
+            f"its most active one has {int(inside.counts().max())}, choose a longer window",
+        )
         if at_most is not None and at_most < len(rows):
             require(at_most > 0, "at_most", at_most, "must be above 0", "leave it out for all sources")
             rows = np.sort(np.random.default_rng(seed).choice(rows, at_most, replace=False))
-        require(np.any(weight[rows] > 0), "weight", 0, "is that of all sources with enough changes",
-                "give some of them more")  # fmt: skip
+        require(
+            np.any(weight[rows] > 0),
+            "weight",
+            0,
+            "is that of all sources with enough changes",
+            "give some of them more",
+        )
         return cls(inside.take(rows), begin, begin + LEARNING * (stop - begin), stop, weight[rows], objective)
 
     def __len__(self) -> int:

@@ -20,15 +20,25 @@ from unstale.core.staleness import freshness
 from unstale.errors import InfeasibleError, InputError
 
 MIXED = [Poisson(2.0), Constant(0.7), Pareto(3.0, 1.5)]
-CHANGES = [Pareto(3.0, 1.0), Pareto(1.4, 0.93), Weibull(0.5, 1.0), LogNormal(0.6, 1.0), Gamma(3.0, 1.0),
-           Uniform(0.2, 1.8), Constant(2.0)]  # fmt: skip
+CHANGES = [
+    Pareto(3.0, 1.0),
+    Pareto(1.4, 0.93),
+    Weibull(0.5, 1.0),
+    LogNormal(0.6, 1.0),
+    Gamma(3.0, 1.0),
+    Uniform(0.2, 1.8),
+    Constant(2.0),
+]
 
 
 def even(gaps: list[float]) -> float:
     """E[(1 − Q)⁺] for a sum Q of uniforms on [0, gap], by inclusion and exclusion."""
     with mpmath.workdps(40):
-        terms = [(-1) ** n * max(1 - mpmath.fsum(some), mpmath.mpf(0)) ** (len(gaps) + 1)
-                 for n in range(len(gaps) + 1) for some in combinations([mpmath.mpf(g) for g in gaps], n)]  # fmt: skip
+        terms = [
+            (-1) ** n * max(1 - mpmath.fsum(some), mpmath.mpf(0)) ** (len(gaps) + 1)
+            for n in range(len(gaps) + 1)
+            for some in combinations([mpmath.mpf(g) for g in gaps], n)
+        ]
         return float(mpmath.fsum(terms) / mpmath.factorial(len(gaps) + 1) / mpmath.fprod(gaps))
 
 
@@ -40,8 +50,10 @@ def test_even_changes_and_even_polls_are_a_polynomial(gaps: list[float]) -> None
 @pytest.mark.parametrize("depth", [1, 2, 5, 12])
 def test_equal_exponential_polls_are_one_gamma_age(depth: int) -> None:
     with mpmath.workdps(25):
-        want = mpmath.quad(lambda x: (1 + x) ** mpmath.mpf("-1.5") * 3**depth * x ** (depth - 1) * mpmath.exp(-3 * x),
-                           [0, 1, 5, 20, mpmath.inf]) / mpmath.gamma(depth)  # fmt: skip
+        want = mpmath.quad(
+            lambda x: (1 + x) ** mpmath.mpf("-1.5") * 3**depth * x ** (depth - 1) * mpmath.exp(-3 * x),
+            [0, 1, 5, 20, mpmath.inf],
+        ) / mpmath.gamma(depth)
     assert cascade_freshness(Pareto(2.5, 1.0), [Poisson(3.0)] * depth) == pytest.approx(float(want), rel=1e-11)
 
 
@@ -93,7 +105,8 @@ def test_rates_that_last() -> None:
     assert product == pytest.approx(lasting_freshness(2.0), rel=2e-5)
     with mpmath.workdps(20):
         want = mpmath.nprod(lambda k: 1 - k ** mpmath.mpf("-1.1"), [2, 2000]) * mpmath.exp(
-            -mpmath.nsum(lambda j: mpmath.zeta(1.1 * j, 2001) / j, [1, 20]))  # fmt: skip
+            -mpmath.nsum(lambda j: mpmath.zeta(1.1 * j, 2001) / j, [1, 20])
+        )
     assert lasting_freshness(1.1) == pytest.approx(float(want), rel=1e-9)
 
 

@@ -32,8 +32,15 @@ async def ask(
     """One request through the ASGI interface; a body that is never finished leaves `more_body` open."""
     lines = [(name.replace("_", "-").encode(), value.encode()) for name, value in ({"host": "here"} | headers).items()]
     raw, _, query = path.partition("?")
-    scope = {"type": "http", "method": method, "path": raw, "raw_path": raw.encode("latin-1"), "http_version": "1.1",
-             "query_string": query.encode(), "headers": lines}  # fmt: skip
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": raw,
+        "raw_path": raw.encode("latin-1"),
+        "http_version": "1.1",
+        "query_string": query.encode(),
+        "headers": lines,
+    }
     sent: list[Any] = []
 
     async def receive() -> dict[str, Any]:
@@ -86,14 +93,16 @@ def test_what_is_added_on_the_way() -> None:
 @pytest.mark.parametrize(
     ("status", "detail", "request_"),
     [
-        (508, "came back", {"via": "1.1 a, 1.1 edge"}), (501, "TRACE is not supported", {"method": "TRACE"}),
+        (508, "came back", {"via": "1.1 a, 1.1 edge"}),
+        (501, "TRACE is not supported", {"method": "TRACE"}),
         (413, "at most 100 bytes", {"method": "PUT", "body": bytes(101)}),
         (413, "at most 100 bytes", {"method": "PUT", "content_length": "101"}),
         (504, "nothing is stored", {"cache_control": "only-if-cached"}),
-        (502, "origin.example: gone", {}), (400, "begin with a slash", {"path": "@evil.example/"}),
+        (502, "origin.example: gone", {}),
+        (400, "begin with a slash", {"path": "@evil.example/"}),
         (400, "begin with a slash", {"path": "*", "method": "OPTIONS"}),
     ],
-)  # fmt: skip
+)
 def test_refusals_are_one_sentence(status: int, detail: str, request_: dict[str, Any]) -> None:
     _, proxy = fronting(ConnectionError("origin.example: gone"), upload=100)
     got, fields, body = asyncio.run(ask(proxy, request_.pop("path", "/a"), **request_))
@@ -151,8 +160,14 @@ def test_the_fleet_hears_of_what_is_held_and_only_of_that() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"origins": {}}, {"origins": {"*": "ftp://a"}}, {"origins": {"*": "http://a/b"}}, {"origins": {"*": "http://u@a"}}]
-)  # fmt: skip
+    "options",
+    [
+        {"origins": {}},
+        {"origins": {"*": "ftp://a"}},
+        {"origins": {"*": "http://a/b"}},
+        {"origins": {"*": "http://u@a"}},
+    ],
+)
 def test_origins_are_checked(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="origin"):
         fronting(**options)

@@ -44,7 +44,7 @@ REUSED = {
     "no-cache that names a field": ({"cache_control": 'max-age=60, no-cache="a"', "a": "1"}, 30.0),
     "must-revalidate while fresh": ({"cache_control": "max-age=60, must-revalidate"}, 30.0),
     "a cookie with an explicit lifetime": ({"cache_control": "max-age=60", "set_cookie": "a=b"}, 30.0),
-}  # fmt: skip
+}
 
 ASKED_AGAIN = {
     "past max-age": ({"cache_control": "max-age=60"}, 60.0),
@@ -66,7 +66,7 @@ ASKED_AGAIN = {
     "a targeted field that forbids": ({"cdn_cache_control": "no-store", "cache_control": "max-age=60"}, 0.0),
     "a malformed targeted field": ({"cdn_cache_control": "max-age=60, &", "cache_control": "no-store"}, 0.0),
     "a cookie on a guess": ({"last_modified": date(-1000), "date": date(), "set_cookie": "a=b"}, 1.0),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", REUSED)
@@ -88,10 +88,16 @@ def test_asked_again(case: str) -> None:
 @pytest.mark.parametrize(
     ("wish", "hit"),
     [
-        ("max-age=10", False), ("max-age=100", True), ("min-fresh=50", False), ("min-fresh=10", True),
-        ("no-cache", False), ("no-store", False), ("max-age=10, max-stale", True), ("unheard-of", True),
+        ("max-age=10", False),
+        ("max-age=100", True),
+        ("min-fresh=50", False),
+        ("min-fresh=10", True),
+        ("no-cache", False),
+        ("no-store", False),
+        ("max-age=10, max-stale", True),
+        ("unheard-of", True),
     ],
-)  # fmt: skip
+)
 def test_what_the_client_wishes_while_fresh(wish: str, hit: bool) -> None:
     stage, _ = play(twice(said(200, b"body", cache_control="max-age=60"), 30.0, cache_control=wish))
     assert (stage.count == 1) is hit
@@ -100,11 +106,14 @@ def test_what_the_client_wishes_while_fresh(wish: str, hit: bool) -> None:
 @pytest.mark.parametrize(
     ("control", "wish", "hit"),
     [
-        ("max-age=60", "max-stale", True), ("max-age=60", "max-stale=40", True), ("max-age=60", "max-stale=39", False),
-        ("max-age=60, must-revalidate", "max-stale", False), ("s-maxage=60", "max-stale", False),
+        ("max-age=60", "max-stale", True),
+        ("max-age=60", "max-stale=40", True),
+        ("max-age=60", "max-stale=39", False),
+        ("max-age=60, must-revalidate", "max-stale", False),
+        ("s-maxage=60", "max-stale", False),
         ("max-age=60, proxy-revalidate", "max-stale", False),
     ],
-)  # fmt: skip
+)
 def test_what_the_client_accepts_once_stale(control: str, wish: str, hit: bool) -> None:
     stage, _ = play(twice(said(200, b"body", cache_control=control), 100.0, cache_control=wish))
     assert (stage.count == 1) is hit
@@ -122,11 +131,17 @@ def test_only_if_cached_is_nothing_when_nothing_is() -> None:
 @pytest.mark.parametrize(
     ("status", "control", "hit"),
     [
-        (404, "", True), (201, "", False), (599, "", False), (599, "public", True), (302, "max-age=60", True),
-        (599, "max-age=60", True), (599, "max-age=60, must-understand", False), (503, "max-age=60", True),
+        (404, "", True),
+        (201, "", False),
+        (599, "", False),
+        (599, "public", True),
+        (302, "max-age=60", True),
+        (599, "max-age=60", True),
+        (599, "max-age=60, must-understand", False),
+        (503, "max-age=60", True),
         (200, "max-age=60, no-store, must-understand", True),
     ],
-)  # fmt: skip
+)
 def test_statuses(status: int, control: str, hit: bool) -> None:
     first = said(status, b"body", cache_control=control, last_modified=date(-10_000), date=date())
     assert (play(twice(first, 1.0))[0].count == 1) is hit
@@ -149,10 +164,18 @@ def test_age_counts_the_way_and_the_stay() -> None:
 def test_a_304_freshens_and_brings_new_fields() -> None:
     async def scene() -> tuple[Stage, Served | None, Served | None]:
         stage = Stage(
-            said(200, b"body", ("a", "1"), ("b", "1"), cache_control="max-age=5", etag='"1"', last_modified=date(-9),
-                 content_length="4"),
+            said(
+                200,
+                b"body",
+                ("a", "1"),
+                ("b", "1"),
+                cache_control="max-age=5",
+                etag='"1"',
+                last_modified=date(-9),
+                content_length="4",
+            ),
             said(304, b"", cache_control="max-age=50", a="2", content_length="99", connection="b", etag='"1"'),
-        )  # fmt: skip
+        )
         await stage.get()
         stage.wait(10.0)
         confirmed = await stage.get()
@@ -172,9 +195,10 @@ def test_a_304_freshens_and_brings_new_fields() -> None:
 def test_a_304_for_another_entity_is_not_believed() -> None:
     async def scene() -> tuple[Stage, Served | None]:
         stage = Stage(
-            said(200, b"old", cache_control="max-age=5", etag='"1"'), said(304, b"", etag='"2"'),
+            said(200, b"old", cache_control="max-age=5", etag='"1"'),
+            said(304, b"", etag='"2"'),
             said(200, b"new", etag='"2"'),
-        )  # fmt: skip
+        )
         await stage.get()
         stage.wait(10.0)
         return stage, await stage.get()
@@ -213,7 +237,7 @@ def test_variants_are_kept_apart_and_one_answer_may_serve_both() -> None:
             said(200, b"one", cache_control="max-age=60", vary="Foo", etag='"1"'),
             said(200, b"two", cache_control="max-age=60", vary="Foo", etag='"2"'),
             said(304, b"", cache_control="max-age=60", etag='"1"'),
-        )  # fmt: skip
+        )
         got = []
         for foo in ("1", "2", "1", "2", "3", "3"):
             served = await stage.get(foo=foo)
@@ -228,10 +252,14 @@ def test_variants_are_kept_apart_and_one_answer_may_serve_both() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "hit"),
     [
-        ("en, de", "de,en", True), ("en, de", "DE , eN", True), ("de, en;q=0.5", "en, de;q=0.5", False),
-        ("en", "fr;q=0.5, de", True), ("en", "fr, de", False), ("en", "fr", False),
+        ("en, de", "de,en", True),
+        ("en, de", "DE , eN", True),
+        ("de, en;q=0.5", "en, de;q=0.5", False),
+        ("en", "fr;q=0.5, de", True),
+        ("en", "fr, de", False),
+        ("en", "fr", False),
     ],
-)  # fmt: skip
+)
 def test_languages(first: str, second: str, hit: bool) -> None:
     async def scene() -> int:
         answer = said(200, b"body", cache_control="max-age=60", vary="Accept-Language", content_language="de")
@@ -246,11 +274,14 @@ def test_languages(first: str, second: str, hit: bool) -> None:
 @pytest.mark.parametrize(
     ("asked", "status", "body", "said_range"),
     [
-        ("bytes=0-1", 206, b"01", "bytes 0-1/10"), ("bytes=7-", 206, b"789", "bytes 7-9/10"),
-        ("bytes=-2", 206, b"89", "bytes 8-9/10"), ("bytes=10-", 416, b"", "bytes */10"),
-        ("bytes=0-1,4-5", 200, b"0123456789", None), ("lines=1-2", 200, b"0123456789", None),
+        ("bytes=0-1", 206, b"01", "bytes 0-1/10"),
+        ("bytes=7-", 206, b"789", "bytes 7-9/10"),
+        ("bytes=-2", 206, b"89", "bytes 8-9/10"),
+        ("bytes=10-", 416, b"", "bytes */10"),
+        ("bytes=0-1,4-5", 200, b"0123456789", None),
+        ("lines=1-2", 200, b"0123456789", None),
     ],
-)  # fmt: skip
+)
 def test_ranges_of_a_whole_response(asked: str, status: int, body: bytes, said_range: str | None) -> None:
     stage, served = play(twice(said(200, b"0123456789", cache_control="max-age=60"), 1.0, range=asked))
     assert (served.status, served.body, served.fields.first("content-range")) == (status, body, said_range)
@@ -285,7 +316,7 @@ def test_a_head_is_answered_from_the_stock_and_freshens_it() -> None:
             said(200, b"body", cache_control="max-age=5", etag='"1"', a="1", content_length="4"),
             said(200, b"", cache_control="max-age=50", etag='"1"' if agreeing else '"2"', content_length="4"),
             said(200, b"newer"),
-        )  # fmt: skip
+        )
         await stage.get()
         counts = []
         head = await stage.get("HEAD")
@@ -336,10 +367,12 @@ def test_the_answer_to_a_post_may_be_that_of_a_get() -> None:
 @pytest.mark.parametrize(
     ("control", "hit"),
     [
-        ("max-age=60", False), ("public, max-age=60", True), ("s-maxage=60", True),
+        ("max-age=60", False),
+        ("public, max-age=60", True),
+        ("s-maxage=60", True),
         ("max-age=60, must-revalidate", True),
     ],
-)  # fmt: skip
+)
 def test_credentials(control: str, hit: bool) -> None:
     async def scene() -> int:
         stage = Stage(said(200, b"body", cache_control=control), said())
@@ -357,13 +390,17 @@ FAILURES = [ConnectionError("origin.example: gone"), 503]
 @pytest.mark.parametrize(
     ("control", "late", "wish", "stands_in"),
     [
-        ("max-age=5", 10.0, "", True), ("max-age=5", 90_000.0, "", False),
+        ("max-age=5", 10.0, "", True),
+        ("max-age=5", 90_000.0, "", False),
         ("max-age=5, stale-if-error=20", 10.0, "", True),
-        ("max-age=5, stale-if-error=20", 30.0, "", False), ("max-age=5, must-revalidate", 10.0, "", False),
-        ("max-age=5, proxy-revalidate", 10.0, "", False), ("s-maxage=5", 10.0, "", False),
-        ("max-age=5", 10.0, "no-cache", False), ("max-age=5", 10.0, "max-age=1, stale-if-error=60", True),
+        ("max-age=5, stale-if-error=20", 30.0, "", False),
+        ("max-age=5, must-revalidate", 10.0, "", False),
+        ("max-age=5, proxy-revalidate", 10.0, "", False),
+        ("s-maxage=5", 10.0, "", False),
+        ("max-age=5", 10.0, "no-cache", False),
+        ("max-age=5", 10.0, "max-age=1, stale-if-error=60", True),
     ],
-)  # fmt: skip
+)
 def test_an_older_answer_stands_in_for_a_failing_origin(
     failure: OSError | int, control: str, late: float, wish: str, stands_in: bool
 ) -> None:
@@ -388,8 +425,11 @@ def test_an_older_answer_stands_in_for_a_failing_origin(
 
 def test_stale_while_revalidate_asks_behind_and_once() -> None:
     async def scene() -> list[object]:
-        stage = Stage(said(200, b"old", cache_control="max-age=5, stale-while-revalidate=20"),
-                      said(200, b"new", cache_control="max-age=5"), said(200, b"last"))  # fmt: skip
+        stage = Stage(
+            said(200, b"old", cache_control="max-age=5, stale-while-revalidate=20"),
+            said(200, b"new", cache_control="max-age=5"),
+            said(200, b"last"),
+        )
         await stage.get()
         stage.wait(10.0)
         got = [served.body for _ in range(3) if (served := await stage.get())]
@@ -463,8 +503,10 @@ def test_renewing_tells_what_an_engine_wants_to_know() -> None:
             said(200, b"one", cache_control="max-age=60", etag='"1"', vary="Foo"),
             said(304, b"", cache_control="max-age=60"),
             said(200, b"two", cache_control="max-age=60", content_type="text/plain", last_modified=date(-7)),
-            said(500, b"", cache_control="max-age=60"), said(200, b"", cache_control="no-store"), OSError("gone"),
-        )  # fmt: skip
+            said(500, b"", cache_control="max-age=60"),
+            said(200, b"", cache_control="no-store"),
+            OSError("gone"),
+        )
         await stage.get(foo="1")
         told = []
         for _ in range(5):

@@ -55,8 +55,13 @@ def doctor(ctx: click.Context, quick: bool, as_json: bool, config: str | None, s
         checked, findings, replayed = examine(replica, settings, time.time(), quick, stages.next)
     if as_json:
         worst = replayed.worst if math.isfinite(replayed.worst) else None
-        told = {"sources": replayed.sources, "equal": replayed.equal, "differ": replayed.differ,
-                "unknown": replayed.unknown, "largest_difference": worst}  # fmt: skip
+        told = {
+            "sources": replayed.sources,
+            "equal": replayed.equal,
+            "differ": replayed.differ,
+            "unknown": replayed.unknown,
+            "largest_difference": worst,
+        }
         click.echo(json.dumps({"checked": checked, "findings": findings, "replayed": told}))
     else:
         for line in [*checked, _said(replayed)]:

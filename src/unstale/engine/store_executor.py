@@ -1,4 +1,4 @@
-"""The store's desk: all calls go through it, one after the other, and it opens the store anew after a failure.
+"""The store's executor: all calls go through it, one after the other, and it opens the store anew after a failure.
 
 A store in a file of this machine answers faster than a thread can be handed the interpreter: a thread of its own would
 cost more than it saves, so only what is long goes there. A store across a network has a thread for everything.
@@ -16,7 +16,7 @@ from unstale.errors import StoreError
 T = TypeVar("T")
 
 
-class Desk:
+class StoreExecutor:
     """Takes a function of the store to the store. `opened` opens the store, at first and after a failure.
 
     A `quick` store is asked where the caller is, but for what takes long. With `threads=False` everything runs where it

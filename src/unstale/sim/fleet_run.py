@@ -71,9 +71,18 @@ class FleetRun:
         return Estimate(mean, float(np.sqrt(np.sum((weight * error) ** 2))) / total if np.isfinite(mean) else np.inf)
 
 
-def simulate_fleet(change_rate: ArrayLike, sync_rate: ArrayLike, order: Order = "fixed", *, horizon: float,
-                   seed: int = 0, process: str | ArrayLike = "poisson", weight: ArrayLike | None = None,
-                   runs: int = 2, done: Callable[[float], None] | None = None) -> FleetRun:  # fmt: skip
+def simulate_fleet(
+    change_rate: ArrayLike,
+    sync_rate: ArrayLike,
+    order: Order = "fixed",
+    *,
+    horizon: float,
+    seed: int = 0,
+    process: str | ArrayLike = "poisson",
+    weight: ArrayLike | None = None,
+    runs: int = 2,
+    done: Callable[[float], None] | None = None,
+) -> FleetRun:
     """Simulate every source `runs` times for the time `horizon`, polled at its sync_rate in this order.
 
     `process` says how changes come, one for all or one per source: poisson, pareto:3, weibull:0.7, constant, …
@@ -102,22 +111,35 @@ def simulate_fleet(change_rate: ArrayLike, sync_rate: ArrayLike, order: Order = 
     sums = np.empty((7, rate.size))
 
     def work(first: int, last: int) -> None:
-        kernels.fleet_runs(kernels.word(seed), first, last, runs, kind, shape, scale, pace, _KINDS[order], 0.0,
-                           interval, horizon, sums)  # fmt: skip
+        kernels.fleet_runs(
+            kernels.word(seed), first, last, runs, kind, shape, scale, pace, _KINDS[order], 0.0, interval, horizon, sums
+        )
 
     kernels.in_threads(work, rate.size, PART, done)
     error = np.sqrt(sums[[1, 3]] / (runs * (runs - 1.0)))
     error[1, np.isinf(sums[2])] = np.inf
     polls, changes, found = sums[4:].astype(np.int64)
-    return FleetRun(freshness=Estimate(sums[0], error[0]), age=Estimate(sums[2], error[1]), weight=counts, polls=polls,
-                    changes=changes, found=found, time=horizon * runs)  # fmt: skip
+    return FleetRun(
+        freshness=Estimate(sums[0], error[0]),
+        age=Estimate(sums[2], error[1]),
+        weight=counts,
+        polls=polls,
+        changes=changes,
+        found=found,
+        time=horizon * runs,
+    )
 
 
 def _laws(process: str | ArrayLike, rate: Floats) -> tuple[NDArray[np.int64], Floats, Floats]:
     """Kind, shape and scale of the gaps between changes, source by source."""
     names = np.asarray(process, dtype=str)
-    require(names.shape in ((), rate.shape), "process", f"of shape {names.shape}",
-            f"must be one name or {rate.size}", "give one for each source")  # fmt: skip
+    require(
+        names.shape in ((), rate.shape),
+        "process",
+        f"of shape {names.shape}",
+        f"must be one name or {rate.size}",
+        "give one for each source",
+    )
     kind, shape = np.empty(rate.shape, dtype=np.int64), np.empty(rate.shape)
     with np.errstate(divide="ignore"):
         scale = 1.0 / rate
@@ -131,8 +153,9 @@ def _laws(process: str | ArrayLike, rate: Floats) -> tuple[NDArray[np.int64], Fl
     return kind, shape, scale
 
 
-def predicted(change_rate: ArrayLike, sync_rate: ArrayLike, order: Order = "fixed",
-              process: str | ArrayLike = "poisson") -> tuple[Floats, Floats]:  # fmt: skip
+def predicted(
+    change_rate: ArrayLike, sync_rate: ArrayLike, order: Order = "fixed", process: str | ArrayLike = "poisson"
+) -> tuple[Floats, Floats]:
     """Freshness and mean age of each source by the formulas: what a simulation of the same fleet should give.
 
     >>> fresh, age = predicted([1.0], [1.0])

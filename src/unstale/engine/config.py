@@ -1,4 +1,4 @@
-"""From a store's columns to a keeper: what an engine may spend, and the fleet it starts or goes on with."""
+"""From a store's columns to a scheduler: what an engine may spend, and the fleet it starts or goes on with."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from unstale.calendar import Hours, spans
 from unstale.core.checks import number
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.state import restore
-from unstale.engine.manners import WEEK, Manners, opens_in
-from unstale.keeper.fleet import FleetKeeper, Integers
-from unstale.ports import Standing
+from unstale.engine.host_limits import WEEK, HostLimits, opens_in
+from unstale.keeper.scheduler import Integers, Scheduler
+from unstale.ports import FleetColumns
 
 #: the price is looked at again after this share of a mean interval, but not before so many polls or seconds
 PACE, FEWEST, SOONEST, LATEST = 0.02, 20.0, 1.0, 3600.0
@@ -24,7 +24,7 @@ BURST, BURST_SECONDS = 20.0, 1.0
 
 
 @dataclass(frozen=True)
-class Terms:
+class EngineConfig:
     """What an engine may spend and how it goes about it. `budget` is cost per second, averaged over the week.
 
     `hours` are when polls are allowed, empty for always: the budget is spent in them. `polls` may be open at once;
@@ -56,9 +56,9 @@ class Terms:
         """Cost per second while polls are allowed: a budget confined to some hours is spent in them."""
         return self.budget / self._share
 
-    def burst_for(self, keeper: FleetKeeper) -> float:
+    def burst_for(self, scheduler: Scheduler) -> float:
         """What may be spent at once after a pause: as the settings say, but the dearest poll at least."""
-        cost = keeper.learner.columns.cost
+        cost = scheduler.learner.columns.cost
         if self.burst:
             return max(self.burst, float(cost.max(initial=0.0)))
         usual = float(cost.mean()) if len(cost) else 1.0
@@ -68,8 +68,8 @@ class Terms:
         """Seconds until polls are allowed, 0 if they are."""
         return opens_in(self.hours, now)
 
-    def amended(self, settings: Mapping[str, bytes]) -> Terms:
-        """These terms with the budget that an operator has set in the store, if any."""
+    def amended(self, settings: Mapping[str, bytes]) -> EngineConfig:
+        """These config with the budget that an operator has set in the store, if any."""
         told = settings.get("budget", b"")
         try:
             budget = float(told) if told else self.settled
@@ -85,18 +85,25 @@ class Terms:
         return spans(self.hours, 0.0, WEEK).total / WEEK if self.hours else 1.0
 
 
-def keeper_of(standing: Standing, terms: Terms, now: float, manners: Manners) -> tuple[FleetKeeper, Integers]:
-    """The keeper of a fleet as it stands in a store, and the rows whose due times make no sense at this time.
+def scheduler_of(
+    standing: FleetColumns, config: EngineConfig, now: float, host_limits: HostLimits
+) -> tuple[Scheduler, Integers]:
+    """The scheduler of a fleet as it stands in a store, and the rows whose due times make no sense at this time.
 
     They lie farther ahead than any wait: a clock has jumped since. They are due within their longest wait.
     """
     awake = ~standing.paused
     cost = float(standing.cost[awake].sum())
-    scale = cost / terms.budget if cost > 0.0 else 1.0
+    scale = cost / config.budget if cost > 0.0 else 1.0
     learner = Learner(
-        len(standing.source), scale, weight=standing.weight, cost=standing.cost, shortest=standing.shortest,
-        longest=np.minimum(standing.longest, 1e300), objective=terms.objective,
-    )  # fmt: skip
+        len(standing.source),
+        scale,
+        weight=standing.weight,
+        cost=standing.cost,
+        shortest=standing.shortest,
+        longest=np.minimum(standing.longest, 1e300),
+        objective=config.objective,
+    )
     learner.columns = learner.columns._replace(rows=standing.beliefs)
     columns = learner.columns
     # A shortest interval that somebody asked for is kept, however seldom it makes us look.
@@ -104,23 +111,31 @@ def keeper_of(standing: Standing, terms: Terms, now: float, manners: Manners) ->
     lives = learner.shared.half_lives.copy()
     if restore(learner, standing.settings.get("learner", b"")):
         learner.shared.half_lives[:] = lives
-    cap = np.array([manners.cap(host) if host else math.inf for host in standing.hosts])
-    keeper = FleetKeeper(
-        learner, standing.source, due=standing.due, answered=np.minimum(standing.last, now),
-        found=np.minimum(standing.found, now), failures=standing.failures, paused=standing.paused,
-        host=standing.host, cap=cap,
-    )  # fmt: skip
-    keeper.due[standing.paused] = np.inf
+    cap = np.array([host_limits.cap(host) if host else math.inf for host in standing.hosts])
+    scheduler = Scheduler(
+        learner,
+        standing.source,
+        due=standing.due,
+        answered=np.minimum(standing.last, now),
+        found=np.minimum(standing.found, now),
+        failures=standing.failures,
+        paused=standing.paused,
+        host=standing.host,
+        cap=cap,
+    )
+    scheduler.due[standing.paused] = np.inf
     if standing.price is not None and standing.price.price > 0.0:
-        keeper.price = standing.price.price
-    late = np.flatnonzero(~keeper.awake() & awake & (keeper.due > now + columns.longest) & np.isfinite(keeper.due))
+        scheduler.price = standing.price.price
+    late = np.flatnonzero(
+        ~scheduler.awake() & awake & (scheduler.due > now + columns.longest) & np.isfinite(scheduler.due)
+    )
     turn = (standing.source[late] * 0.6180339887498949) % 1.0
-    keeper.due[late] = now + turn * columns.longest[late]
-    return keeper, late
+    scheduler.due[late] = now + turn * columns.longest[late]
+    return scheduler, late
 
 
-def next_look(keeper: FleetKeeper, rate: float) -> float:
+def next_look(scheduler: Scheduler, rate: float) -> float:
     """Seconds after which the price is looked at again."""
-    cost = keeper.learner.columns.cost
+    cost = scheduler.learner.columns.cost
     usual = float(cost.mean()) if len(cost) else 1.0
-    return min(max(PACE * keeper.learner.scale, FEWEST * usual / rate, SOONEST), LATEST)
+    return min(max(PACE * scheduler.learner.scale, FEWEST * usual / rate, SOONEST), LATEST)

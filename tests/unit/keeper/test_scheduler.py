@@ -10,46 +10,58 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from unstale.core.learning.learner import Learner
-from unstale.keeper.fleet import FleetKeeper
+from unstale.keeper.scheduler import Scheduler
 
 START = 1_700_000_000.0
 #: seconds by which sums of times since the epoch may be rounded, also ten years on
 ROUNDED = 2e-6
 
 waits = st.floats(-3.0, 8.5).map(lambda x: 10.0**x)
-one_source = st.fixed_dictionaries({
-    "weight": st.sampled_from([0.0, 1e-6, 0.3, 1.0, 1e6]),
-    "cost": st.sampled_from([1e-3, 1.0, 40.0]),
-    "shortest": st.sampled_from([0.0, 0.0, 0.5, 30.0]),
-    "longest": st.sampled_from([0.01, 0.7, 2.0, 30.0, 1e300]),
-    "host": st.integers(0, 2),
-    "paused": st.sampled_from([False, False, False, True]),
-    "answered": st.sampled_from([-math.inf, 0.0, 0.5, 5.0]),
-    "failures": st.sampled_from([0, 0, 1, 7, 200]),
-})  # fmt: skip
-poll_of_one = st.fixed_dictionaries({
-    "answered": st.sampled_from([True, True, False]),
-    "changed": st.booleans(),
-    "modified": st.sampled_from([math.nan, math.nan, 0.0, 1.0, 1e4]),
-    "asked": st.sampled_from([0.0, 0.0, 0.0, 3.0, 1e7]),
-})  # fmt: skip
+one_source = st.fixed_dictionaries(
+    {
+        "weight": st.sampled_from([0.0, 1e-6, 0.3, 1.0, 1e6]),
+        "cost": st.sampled_from([1e-3, 1.0, 40.0]),
+        "shortest": st.sampled_from([0.0, 0.0, 0.5, 30.0]),
+        "longest": st.sampled_from([0.01, 0.7, 2.0, 30.0, 1e300]),
+        "host": st.integers(0, 2),
+        "paused": st.sampled_from([False, False, False, True]),
+        "answered": st.sampled_from([-math.inf, 0.0, 0.5, 5.0]),
+        "failures": st.sampled_from([0, 0, 1, 7, 200]),
+    }
+)
+poll_of_one = st.fixed_dictionaries(
+    {
+        "answered": st.sampled_from([True, True, False]),
+        "changed": st.booleans(),
+        "modified": st.sampled_from([math.nan, math.nan, 0.0, 1.0, 1e4]),
+        "asked": st.sampled_from([0.0, 0.0, 0.0, 3.0, 1e7]),
+    }
+)
 
 
 class KeeperMachine(RuleBasedStateMachine):
     """A keeper beside the little that everybody can work out by hand: who answered when, who failed how often."""
 
     @initialize(
-        sources=st.lists(one_source, min_size=1, max_size=6), scale=st.sampled_from([0.02, 60.0, 1e5]),
-        objective=st.sampled_from(["freshness", "age"]), caps=st.lists(st.sampled_from([math.inf, 1e-3, 0.5, 3.0]),
-                                                                       min_size=3, max_size=3),
-    )  # fmt: skip
+        sources=st.lists(one_source, min_size=1, max_size=6),
+        scale=st.sampled_from([0.02, 60.0, 1e5]),
+        objective=st.sampled_from(["freshness", "age"]),
+        caps=st.lists(st.sampled_from([math.inf, 1e-3, 0.5, 3.0]), min_size=3, max_size=3),
+    )
     def begin(self, sources: list[dict[str, Any]], scale: float, objective: str, caps: list[float]) -> None:
         column = {name: np.array([source[name] for source in sources]) for name in sources[0]}
         count = len(sources)
         shortest = column["shortest"] * scale
         longest = np.maximum(np.minimum(column["longest"] * scale, 1e300), shortest)
-        learner = Learner(count, scale, weight=column["weight"], cost=column["cost"], shortest=shortest,
-                          longest=longest, objective=objective)  # fmt: skip
+        learner = Learner(
+            count,
+            scale,
+            weight=column["weight"],
+            cost=column["cost"],
+            shortest=shortest,
+            longest=longest,
+            objective=objective,
+        )
         learner.columns.longest[:] = np.maximum(learner.columns.longest, learner.columns.shortest)
         self.now, self.scale = START, scale
         self.answered = np.where(np.isfinite(column["answered"]), START - column["answered"] * scale, -math.inf)
@@ -57,10 +69,16 @@ class KeeperMachine(RuleBasedStateMachine):
         self.taken = np.zeros(count, dtype=np.bool_)
         self.asked = np.full(count, -math.inf)
         self.due = np.where(self.paused, math.inf, START)
-        self.keeper = FleetKeeper(
-            learner, np.arange(3, 3 + count), due=self.due.copy(), answered=self.answered.copy(),
-            failures=self.failures.copy(), paused=self.paused, host=column["host"], cap=np.array(caps) / scale,
-        )  # fmt: skip
+        self.scheduler = Scheduler(
+            learner,
+            np.arange(3, 3 + count),
+            due=self.due.copy(),
+            answered=self.answered.copy(),
+            failures=self.failures.copy(),
+            paused=self.paused,
+            host=column["host"],
+            cap=np.array(caps) / scale,
+        )
 
     @rule(wait=waits)
     def time_passes(self, wait: float) -> None:
@@ -74,7 +92,7 @@ class KeeperMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def take(self, data: st.DataObject) -> None:
         rows = self._some(data, ~self.taken & ~self.paused)
-        self.keeper.take(rows)
+        self.scheduler.take(rows)
         self.taken[rows] = True
 
     @precondition(lambda self: self.taken.any())
@@ -84,16 +102,20 @@ class KeeperMachine(RuleBasedStateMachine):
         polls = [data.draw(poll_of_one) for _ in rows]
         answered = np.array([poll["answered"] for poll in polls], dtype=np.bool_)
         asked = np.array([self.now + poll["asked"] for poll in polls])
-        before = self.keeper.learner.columns.rows.copy()
-        due = self.keeper.decide(
-            rows, answered, np.full(len(rows), self.now), np.array([poll["changed"] for poll in polls], dtype=np.bool_),
-            np.array([self.now - poll["modified"] * self.scale for poll in polls]), asked,
-        )  # fmt: skip
+        before = self.scheduler.learner.columns.rows.copy()
+        due = self.scheduler.decide(
+            rows,
+            answered,
+            np.full(len(rows), self.now),
+            np.array([poll["changed"] for poll in polls], dtype=np.bool_),
+            np.array([self.now - poll["modified"] * self.scale for poll in polls]),
+            asked,
+        )
         taught = np.zeros(len(self.taken), dtype=np.bool_)
         taught[rows[answered]] = np.isfinite(self.answered[rows[answered]]) & (self.answered[rows[answered]] < self.now)
         # A failure, a first answer and a clock that went back teach nothing, nor does a poll teach of other sources.
-        assert np.array_equal(self.keeper.learner.columns.rows[~taught], before[~taught])
-        assert np.all(np.any(self.keeper.learner.columns.rows[taught] != before[taught], axis=1))
+        assert np.array_equal(self.scheduler.learner.columns.rows[~taught], before[~taught])
+        assert np.all(np.any(self.scheduler.learner.columns.rows[taught] != before[taught], axis=1))
         self.answered[rows[answered]] = self.now
         self.failures[rows] = np.where(answered, 0, self.failures[rows] + 1)
         self.taken[rows] = False
@@ -107,38 +129,38 @@ class KeeperMachine(RuleBasedStateMachine):
     def put_back(self, data: st.DataObject, wait: float) -> None:
         rows = self._some(data, self.taken)
         due = np.full(len(rows), self.now + min(wait, 1e5))
-        self.keeper.put_back(rows, due)
+        self.scheduler.put_back(rows, due)
         self.taken[rows] = False
         self.due[rows] = self.asked[rows] = due
 
     @rule(share=st.sampled_from([0.0, 1e-3, 0.5, 1.0, 30.0]), ahead=st.sampled_from([0.05, 1.0, 40.0]))
     def plan(self, share: float, ahead: float) -> None:
         until = self.now + ahead * self.scale
-        cost = share * ahead * float(self.keeper.learner.columns.cost.sum())
-        price = self.keeper.plan(cost, self.now, until)
-        assert price == self.keeper.price
-        rows, due = self.keeper.moves(self.now, until)
-        assert np.all(self.keeper.awake()[rows])
+        cost = share * ahead * float(self.scheduler.learner.columns.cost.sum())
+        price = self.scheduler.plan(cost, self.now, until)
+        assert price == self.scheduler.price
+        rows, due = self.scheduler.moves(self.now, until)
+        assert np.all(self.scheduler.awake()[rows])
         self._keeps_bounds(rows, self.answered[rows], due)
-        self.keeper.moved(rows, due)
+        self.scheduler.moved(rows, due)
         self.due[rows] = due
         # Once the store has been told there is nothing more to tell, beyond how exactly an interval is found.
-        rows, due = self.keeper.moves(self.now, until)
+        rows, due = self.scheduler.moves(self.now, until)
         assert np.all(np.abs(due - self.due[rows]) <= 1e-3 * (due - self.answered[rows]) + ROUNDED)
-        settled, dues, surcharge = self.keeper.awake(), self.keeper.due.copy(), self.keeper.surcharge
-        planned = self.keeper._planned()[settled]
-        again = self.keeper.plan(cost, self.now, until)
-        assert np.array_equal(self.keeper.due, dues)
+        settled, dues, surcharge = self.scheduler.awake(), self.scheduler.due.copy(), self.scheduler.surcharge
+        planned = self.scheduler._planned()[settled]
+        again = self.scheduler.plan(cost, self.now, until)
+        assert np.array_equal(self.scheduler.due, dues)
         # At the same prices times are the same: nothing is drawn.
-        if again == price and np.array_equal(self.keeper.surcharge, surcharge):
+        if again == price and np.array_equal(self.scheduler.surcharge, surcharge):
             step = 1e-3 * (planned - self.answered[settled]) + ROUNDED
-            assert np.all(np.abs(self.keeper._planned()[settled] - planned) <= step)
+            assert np.all(np.abs(self.scheduler._planned()[settled] - planned) <= step)
 
     @invariant()
     def everything_is_as_it_must_be(self) -> None:
         if not hasattr(self, "keeper"):
             return
-        keeper, columns = self.keeper, self.keeper.learner.columns
+        keeper, columns = self.scheduler, self.scheduler.learner.columns
         assert np.array_equal(keeper.answered, self.answered)
         assert np.array_equal(keeper.failures, self.failures)
         assert np.array_equal(keeper.due, self.due)
@@ -160,7 +182,7 @@ class KeeperMachine(RuleBasedStateMachine):
         return rows[np.array(kept, dtype=np.bool_)]
 
     def _keeps_bounds(self, rows: np.ndarray, since: np.ndarray, due: np.ndarray) -> None:
-        columns = self.keeper.learner.columns
+        columns = self.scheduler.learner.columns
         earliest, latest = since + columns.shortest[rows], since + columns.longest[rows]
         assert np.all(due >= earliest - ROUNDED)
         assert np.all(due <= np.maximum(latest, self.asked[rows]) + ROUNDED)

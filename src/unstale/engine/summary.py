@@ -10,7 +10,7 @@ import numpy as np
 from unstale.core.checks import Floats
 from unstale.core.learning.outlook import Outlook, even_freshness, outlook
 from unstale.core.learning.state import kept
-from unstale.keeper.fleet import FleetKeeper, Integers
+from unstale.keeper.scheduler import Integers, Scheduler
 
 #: sources that are looked at to tell how the whole fleet stands
 ENOUGH = 20_000
@@ -25,8 +25,8 @@ class _Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """How a fleet stands: `rows` of the keeper with what is believed of them, and the mean freshness by weight.
+class FleetSummary:
+    """How a fleet stands: `rows` of the scheduler with what is believed of them, and the mean freshness by weight.
 
     `even` is the freshness if all were polled equally often for the same budget, as far as rates are known.
     """
@@ -37,16 +37,18 @@ class Sight:
     even: float
 
 
-def sight(keeper: FleetKeeper, now: float, budget: float) -> Sight:
+def summary(scheduler: Scheduler, now: float, budget: float) -> FleetSummary:
     """The fleet at a moment; of a large one every so manieth source."""
-    active = np.flatnonzero(~keeper.paused)
+    active = np.flatnonzero(~scheduler.paused)
     rows = active[:: -(-len(active) // ENOUGH) or 1]
-    columns = keeper.learner.columns
-    held = _Held(columns.rows[rows], keeper.answered[rows], columns.found[rows], {"learner": kept(keeper.learner)})
+    columns = scheduler.learner.columns
+    held = _Held(
+        columns.rows[rows], scheduler.answered[rows], columns.found[rows], {"learner": kept(scheduler.learner)}
+    )
     seen = outlook(held, now)
-    weight = keeper.weight[rows]
+    weight = scheduler.weight[rows]
     total = float(weight.sum())
     if total <= 0.0:
-        return Sight(rows, seen, 0.0, 0.0)
+        return FleetSummary(rows, seen, 0.0, 0.0)
     interval = float(columns.cost[active].sum()) / budget
-    return Sight(rows, seen, float(weight @ seen.fresh) / total, even_freshness(held, weight, interval))
+    return FleetSummary(rows, seen, float(weight @ seen.fresh) / total, even_freshness(held, weight, interval))

@@ -27,22 +27,30 @@ _GOLDEN, _PLASTIC = 0.6180339887498949, 0.7548776662466927
 _MOVED = 0.1
 
 
-class FleetKeeper:
+class Scheduler:
     """Records in columns; row i is source `ids[i]`, ids rising.
 
     `due` is what the store was last told. `host` numbers the hosts, `cap` are their most polls per second.
 
-    >>> keeper = FleetKeeper(Learner(2, 60.0), np.array([7, 9]), due=np.zeros(2))
+    >>> keeper = Scheduler(Learner(2, 60.0), np.array([7, 9]), due=np.zeros(2))
     >>> first = keeper.decide(np.array([0, 1]), np.array([True, False]), np.array([100.0, 100.0]), np.ones(2, bool))
     >>> (first > 100.0).tolist(), keeper.awake().tolist(), keeper.failures.tolist()
     ([True, True], [True, False], [0, 1])
     """
 
     def __init__(
-        self, learner: Learner, ids: Integers, *, due: Floats, answered: Floats | None = None,
-        found: Floats | None = None, failures: Integers | None = None, paused: Bits | None = None,
-        host: Integers | None = None, cap: Floats | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        learner: Learner,
+        ids: Integers,
+        *,
+        due: Floats,
+        answered: Floats | None = None,
+        found: Floats | None = None,
+        failures: Integers | None = None,
+        paused: Bits | None = None,
+        host: Integers | None = None,
+        cap: Floats | None = None,
+    ) -> None:
         count = len(ids)
         self.learner, self.ids, self.due = learner, ids, np.array(due, dtype=np.float64)
         never = np.full(count, -np.inf)
@@ -77,9 +85,14 @@ class FleetKeeper:
         self.due[rows] = self.not_before[rows] = due
 
     def decide(
-        self, rows: Integers, answered: Bits, polled_at: Floats, changed: Bits,
-        modified: Floats | None = None, not_before: Floats | None = None,
-    ) -> Floats:  # fmt: skip
+        self,
+        rows: Integers,
+        answered: Bits,
+        polled_at: Floats,
+        changed: Bits,
+        modified: Floats | None = None,
+        not_before: Floats | None = None,
+    ) -> Floats:
         """When sources are due again after polls: one jittered interval after the look, at today's price.
 
         due = polled_at + interval·(1 + 0.05·u). A failed poll takes the same road with a longer interval: doubled

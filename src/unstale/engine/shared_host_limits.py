@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unstale.engine.manners import HOME, Manners
+from unstale.engine.host_limits import HOME, HostLimits
 
 #: seconds after a refusal in which answers are told too, for they end it
 SORE = 7200.0
@@ -10,13 +10,13 @@ SORE = 7200.0
 News = tuple[int, float, bool, float | None, float]
 
 
-class SharedManners(Manners):
+class SharedHostLimits(HostLimits):
     """Gathers what hosts ask for until a worker passes it on. A poll's `name` is the number of its source.
 
-    >>> manners = SharedManners()
-    >>> manners.heard("7", 10.0, refused=True, retry_after=None, spacing=0.0)
-    >>> manners.heard("8", 11.0, refused=False, retry_after=None, spacing=0.0)
-    >>> manners.taken()
+    >>> host_limits = SharedHostLimits()
+    >>> host_limits.heard("7", 10.0, refused=True, retry_after=None, spacing=0.0)
+    >>> host_limits.heard("8", 11.0, refused=False, retry_after=None, spacing=0.0)
+    >>> host_limits.taken()
     [(7, 10.0, True, None, 0.0), (8, 11.0, False, None, 0.0)]
     """
 

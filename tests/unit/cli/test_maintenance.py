@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from support.kept_store import HOUR, keep
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.cli.care import backup, doctor
+from unstale.cli.maintenance import backup, doctor
 from unstale.errors import StoreError
 from unstale.ports import Listing
 
@@ -112,16 +112,29 @@ def test_replaying_goes_on_from_a_checkpoint_when_old_polls_are_gone(tmp_path: P
     assert json.loads(run(path, "--json").stdout)["replayed"]["equal"] == 12
 
 
-@pytest.mark.parametrize(("harm", "words"), [
-    ("UPDATE contents SET body = CAST(x'00' || body AS BLOB) WHERE uses = 1 AND id = "
-     "(SELECT max(id) FROM contents WHERE uses = 1)", "is damaged: restore a backup"),
-    ("UPDATE beliefs SET due = 9e999 WHERE source = 4; UPDATE sched SET due = 9e999 WHERE source = 4",
-     "due times of 1 source are never: poll them"),
-    ("UPDATE beliefs SET due = due + 1e9 WHERE source < 4; UPDATE sched SET due = due + 1e9 WHERE source < 4",
-     "due times of 3 sources lie beyond any wait"),
-    ("DELETE FROM sched WHERE source = 5", "source 5 is neither waiting nor claimed"),
-    ("UPDATE settings SET value = x'00' WHERE name = 'learner'", "was stored by another version: it is learned anew"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (
+            "UPDATE contents SET body = CAST(x'00' || body AS BLOB) WHERE uses = 1 AND id = "
+            "(SELECT max(id) FROM contents WHERE uses = 1)",
+            "is damaged: restore a backup",
+        ),
+        (
+            "UPDATE beliefs SET due = 9e999 WHERE source = 4; UPDATE sched SET due = 9e999 WHERE source = 4",
+            "due times of 1 source are never: poll them",
+        ),
+        (
+            "UPDATE beliefs SET due = due + 1e9 WHERE source < 4; UPDATE sched SET due = due + 1e9 WHERE source < 4",
+            "due times of 3 sources lie beyond any wait",
+        ),
+        ("DELETE FROM sched WHERE source = 5", "source 5 is neither waiting nor claimed"),
+        (
+            "UPDATE settings SET value = x'00' WHERE name = 'learner'",
+            "was stored by another version: it is learned anew",
+        ),
+    ],
+)
 def test_every_ailment_has_its_sentence(store: Path, harm: str, words: str) -> None:
     hurt(store, harm)
     found = findings(store)
@@ -145,8 +158,13 @@ def test_names_of_the_environment_are_looked_up_and_never_shown(
 ) -> None:
     more = SqliteStore(store)
     options = {"headers": {"Authorization": "Bearer $DOCTOR_TOKEN", "X-Key": "${DOCTOR_KEY}"}}
-    more.add([Listing("https://secret.example/a", options=options), Listing("https://secret.example/b",
-              options={"headers": {"Authorization": "$DOCTOR_TOKEN"}})], kept[1])  # fmt: skip
+    more.add(
+        [
+            Listing("https://secret.example/a", options=options),
+            Listing("https://secret.example/b", options={"headers": {"Authorization": "$DOCTOR_TOKEN"}}),
+        ],
+        kept[1],
+    )
     more.close()
     monkeypatch.setenv("DOCTOR_KEY", "hush")
     monkeypatch.delenv("DOCTOR_TOKEN", raising=False)

@@ -11,9 +11,9 @@ from unstale.core.poisson_orders import Order, order_age, order_freshness
 from unstale.core.processes.named import named
 from unstale.core.staleness import age, freshness
 from unstale.errors import InputError
-from unstale.sim import fleet as fleet_module
+from unstale.sim import fleet_run as fleet_module
 from unstale.sim import kernels
-from unstale.sim.fleet import simulate_fleet
+from unstale.sim.fleet_run import simulate_fleet
 
 RATES = np.random.default_rng(1).lognormal(0, 1, 600)
 SYNC = np.random.default_rng(2).lognormal(0, 1, 600)

@@ -57,11 +57,11 @@ class Host:
         return max(self.rules.spacing, self.asked)
 
 
-class Manners:
+class HostLimits:
     """Keeps the manners of all hosts; `rules` gives the settings' word for a host.
 
-    >>> manners = Manners(lambda host: Rules(spacing=2.0, concurrency=1))
-    >>> [manners.slot("a", 10.0), manners.slot("a", 10.0), manners.slot("b", 10.0)]
+    >>> host_limits = HostLimits(lambda host: Rules(spacing=2.0, concurrency=1))
+    >>> [host_limits.slot("a", 10.0), host_limits.slot("a", 10.0), host_limits.slot("b", 10.0)]
     [10.0, 12.0, 10.0]
     """
 

@@ -1,0 +1,64 @@
+"""Manners: slots keep their distance, hosts that want to be left alone are."""
+
+from __future__ import annotations
+
+import pytest
+
+from unstale.addresses import host_of
+from unstale.engine.host_limits import BREATH, FIRST_PAUSE, LAST_PAUSE, HostLimits, Rules, usual_rules
+
+
+def spaced(spacing: float = 2.0, concurrency: int = 2) -> HostLimits:
+    return HostLimits(lambda host: Rules(spacing, concurrency))
+
+
+def test_slots_of_one_host_keep_their_distance_and_hosts_do_not_wait_for_each_other() -> None:
+    host_limits = spaced()
+    assert [host_limits.slot("a", 0.0) for _ in range(4)] == [0.0, 2.0, 4.0, 6.0]
+    assert host_limits.slot("b", 0.0) == 0.0
+    assert host_limits.slot("a", 100.0) == 100.0
+
+
+def test_who_is_sent_away_comes_back_at_a_time_of_its_own_and_is_served_then() -> None:
+    host_limits = spaced()
+    times = [host_limits.slot("a", 0.0, within=2.0) for _ in range(6)]
+    assert times == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+    # Only the first two were taken: the third, back at its time, may begin.
+    assert host_limits.slot("a", 4.0, within=2.0) == 4.0
+
+
+def test_no_more_at_a_time_than_the_rules_say() -> None:
+    host_limits = spaced(concurrency=2)
+    assert [host_limits.begin("a") for _ in range(3)] == [True, True, False]
+    host_limits.end("a")
+    assert host_limits.begin("a")
+
+
+def test_a_host_that_refuses_is_left_alone_longer_each_time() -> None:
+    host_limits = spaced(spacing=0.0)
+    for expected in (FIRST_PAUSE, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE):
+        now = host_limits.host("a").blocked if host_limits.host("a").blocked > 0 else 0.0
+        host_limits.heard("a", now, refused=True, retry_after=None, spacing=0.0)
+        assert host_limits.slot("a", now) == now + expected
+    for _ in range(20):
+        host_limits.heard("a", 0.0, refused=True, retry_after=None, spacing=0.0)
+    assert host_limits.slot("a", 0.0) <= LAST_PAUSE + 7 * FIRST_PAUSE
+    host_limits.heard("a", 0.0, refused=False, retry_after=None, spacing=0.0)
+    assert host_limits.host("a").refusals == 0
+
+
+def test_what_a_host_asks_for_makes_us_slower_and_never_faster() -> None:
+    host_limits = spaced(spacing=2.0)
+    host_limits.heard("a", 0.0, refused=False, retry_after=None, spacing=5.0)
+    host_limits.heard("a", 0.0, refused=False, retry_after=None, spacing=1.0)
+    assert host_limits.cap("a") == pytest.approx(0.2)
+    host_limits.heard("a", 0.0, refused=False, retry_after=30.0, spacing=0.0)
+    assert host_limits.slot("a", 0.0, within=1.0) == 30.0
+    assert host_limits.slot("a", 0.0, within=1.0) == 30.0 + max(5.0, BREATH)
+
+
+def test_hosts_of_addresses() -> None:
+    assert host_of("HTTPS://User@Example.ORG:444/x?y") == "example.org"
+    assert host_of("http://[::1]/") == "::1"
+    assert usual_rules("10.0.0.7").spacing == 0.0
+    assert usual_rules("news.example").concurrency == 2
