@@ -1,0 +1,1 @@
+"""What one look at a collection is worth, and a poll of a member given its signals."""
