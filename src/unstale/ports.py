@@ -102,12 +102,12 @@ class Fetcher(Protocol):
 class Digest:
     """What another replica says it holds: address, as of when, and SHA-256 of each copy, one portion of it.
 
-    `now` is the time there, `further` where the next portion begins (None: this was the last). A digest that could
-    not be had has a `reason`; `false` marks one that must not be believed.
+    `now` is the time there (0: not told), `further` where the next portion begins (None: this was the last). A digest
+    that could not be had has a `reason`; `false` marks one that must not be believed.
     """
 
     rows: tuple[tuple[str, float, bytes], ...] = ()
-    now: float = math.nan
+    now: float = 0.0
     further: int | None = None
     received: int = 0
     reason: str = ""
@@ -128,7 +128,7 @@ class Peering(Protocol):
 class Listing:
     """A source as its owner lists it. `options` is plain JSON; secrets in it are names of the environment, `$TOKEN`.
 
-    `id` and `added_at` are the store's: what is given there is not looked at.
+    `id` and `added_at` (None: in no store yet) are the store's: what is given there is not looked at.
     """
 
     address: str
@@ -142,7 +142,7 @@ class Listing:
     options: Mapping[str, Any] = field(default_factory=dict)
     paused: bool = False
     id: int = 0
-    added_at: float = math.nan
+    added_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,13 +42,13 @@ class EngineConfig:
     owner: str = "engine"
     #: names of the hosts that group sources, as the store numbers them
     hosts: tuple[str, ...] = field(default=(), compare=False)
-    #: the budget that the settings say, which the store's own may overrule
-    settled: float = math.nan
+    #: the budget that the settings say, which the store's own may overrule; 0: the same
+    settled: float = 0.0
 
     def __post_init__(self) -> None:
         number("budget", self.budget, above=0)
         number("burst", self.burst, least=0)
-        if math.isnan(self.settled):
+        if self.settled == 0.0:
             object.__setattr__(self, "settled", self.budget)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class Record:
     failures: int = 0
     #: what a poll had to be worth, price·cost + surcharge, when `interval` was found: the same worth, the same
     #: interval, until `source` is replaced and `reprice` asked
-    worth: float = math.nan
+    worth: float = field(default=math.nan, compare=False)
 
     def interval_at(self, price: float, surcharge: float = 0.0) -> float:
         """The interval after which a poll is worth price·cost + surcharge, within the bounds; inf: abandoned.
