@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv
@@ -16,6 +14,7 @@ import pyarrow.json
 import pyarrow.parquet
 
 from unstale.errors import InputError, sentence
+from unstale.writing import whole_file
 
 #: columns that may carry units or look like numbers without being any
 TEXT = ("id", "host", "process")
@@ -35,28 +34,15 @@ def read(path: str) -> pa.Table:
 
 
 def write(table: pa.Table, path: str) -> None:
-    """Write beside the target and rename: nobody ever sees half a plan."""
-    file = Path(path)
-    kind = _kind(file)
-    writers: dict[str, Callable[[str], Any]] = {
+    """Write a table into a file, by its ending: nobody ever sees half a plan."""
+    writers: dict[str, Callable[[BinaryIO], Any]] = {
         "csv": lambda to: pyarrow.csv.write_csv(table, to),
         "parquet": lambda to: pyarrow.parquet.write_table(table, to),
         "jsonl": lambda to: _write_json(table, to),
     }
-    try:
-        handle, draft = tempfile.mkstemp(dir=file.parent or ".", prefix=f".{file.name}.")
-    except OSError as error:
-        raise InputError(
-            sentence("output", repr(path), f"cannot be written ({error.strerror})", "choose another")
-        ) from None
-    os.close(handle)
-    try:
-        writers[kind](draft)
-        Path(draft).chmod(0o644)
-        Path(draft).replace(file)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
+    write_to = writers[_kind(Path(path))]
+    with whole_file(path) as out:
+        write_to(out)
 
 
 def _kind(file: Path) -> str:
@@ -108,8 +94,7 @@ def _read_json(data: bytes) -> pa.Table:
         return pa.table({n: [None if row.get(n) is None else str(row[n]) for row in rows] for n in names})
 
 
-def _write_json(table: pa.Table, to: str) -> None:
-    with Path(to).open("w", encoding="utf-8") as out:
-        for batch in table.to_batches(max_chunksize=10_000):
-            for row in batch.to_pylist():
-                out.write(json.dumps(row) + "\n")
+def _write_json(table: pa.Table, to: BinaryIO) -> None:
+    for batch in table.to_batches(max_chunksize=10_000):
+        for row in batch.to_pylist():
+            to.write(json.dumps(row).encode() + b"\n")

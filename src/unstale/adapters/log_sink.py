@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
@@ -50,7 +51,8 @@ class LogSink:
             try:
                 if os.write(self._file, lines) < len(lines):
                     raise OSError("no room for a whole line")
-                os.fsync(self._file)
+                if stat.S_ISREG(os.fstat(self._file).st_mode):
+                    os.fsync(self._file)
             except OSError:
                 # Opening it again mends what is half written.
                 self._give_back()

@@ -228,7 +228,7 @@ class SqliteReplica:
 
     def backup(self, path: str | Path) -> None:
         """A whole store as of now in a new file, while others go on writing; it appears whole or not at all."""
-        target = Path(path)
+        target = Path(path).resolve()
         if target.exists():
             raise StoreError(sentence("backup", repr(str(path)), "exists already", "choose another name"))
         draft = target.with_name(f".{target.name}.draft")

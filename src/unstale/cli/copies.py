@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
-import tempfile
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +17,7 @@ from unstale.cli.show import console, finite, grid
 from unstale.errors import InputError, StoreError, require, sentence
 from unstale.keeper.outcomes import Answer
 from unstale.units import DAY, parse_duration
+from unstale.writing import whole_file
 
 if TYPE_CHECKING:
     from unstale.adapters.sqlite_replica import SqliteReplica
@@ -279,22 +277,8 @@ def _write(data: bytes, output: str | None) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
-    file = Path(output)
-    try:
-        # Beside the target and renamed: nobody ever reads half a copy.
-        handle, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        try:
-            with os.fdopen(handle, "wb") as out:
-                out.write(data)
-            Path(draft).chmod(0o644)
-            Path(draft).replace(file)
-        except BaseException:
-            Path(draft).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise InputError(
-            sentence("output", repr(output), f"cannot be written ({error.strerror})", "choose another")
-        ) from None
+    with whole_file(output) as out:
+        out.write(data)
 
 
 def _check_printable(data: bytes) -> None:

@@ -14,6 +14,7 @@ import click
 
 from unstale.cli.show import Stages, console
 from unstale.errors import InputError, sentence
+from unstale.writing import whole_file
 
 if TYPE_CHECKING:
     from unstale.core.penalties import Penalty
@@ -59,8 +60,8 @@ def papers(output: str | None, check: bool, only: str | None, no_simulation: boo
         if file is not None:
             stages.next("drawing")
             text = render(findings, simulate, _facts(no_simulation))
-            with _into(file.parent):
-                file.write_text(text, "utf-8")
+            with whole_file(file) as out:
+                out.write(text.encode())
     _print(findings, file, time.perf_counter() - started)
     if check and findings.failed:
         sys.exit(1)

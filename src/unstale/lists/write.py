@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
-import os
 import shlex
-import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TextIO
@@ -17,6 +16,7 @@ from unstale.addresses import host_of, kind_of
 from unstale.errors import InputError, sentence
 from unstale.lists.opml import PREFIX
 from unstale.ports import Listing
+from unstale.writing import whole_file
 
 COLUMNS = ("address", "kind", "weight", "cost", "host", "min_interval", "max_interval", "paused", "options")
 
@@ -30,21 +30,13 @@ def write_list(listings: Iterable[Listing], path: str) -> int:
         raise InputError(
             sentence("output", repr(path), "has an unknown ending", "use .csv, .jsonl, .opml or .txt")
         ) from None
-    try:
-        handle, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    except OSError as error:
-        raise InputError(
-            sentence("output", repr(path), f"cannot be written ({error.strerror})", "choose another")
-        ) from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as out:
-            count = put(listings, out)
-        Path(draft).chmod(0o644)
-        Path(draft).replace(file)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
-    return count
+    with whole_file(path) as raw:
+        out = io.TextIOWrapper(raw, encoding="utf-8", newline="")
+        try:
+            return put(listings, out)
+        finally:
+            # what is left goes to `raw`, which is closed by who opened it
+            out.detach()
 
 
 def fields(listing: Listing) -> dict[str, Any]:

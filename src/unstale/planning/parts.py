@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import glob
 import re
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -21,6 +20,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from unstale.errors import InputError, require, sentence
+from unstale.writing import whole_file
 
 #: rows read at a time: enough for compiled passes, some hundred megabytes with all columns of a plan
 BATCH = 1 << 18
@@ -93,11 +93,10 @@ def target_of(file: str, folder: str) -> str:
 def write_batches(tables: Iterator[pa.Table], file: str) -> None:
     """Write tables of one form into a file, each as a row group."""
     system, path = _place(file)
-    local = isinstance(system, pyarrow.fs.LocalFileSystem)
-    # two workers may write one file, if the first was thought lost: each has its own draft
-    draft = str(PurePosixPath(path).with_name(f".{PurePosixPath(path).name}.{uuid.uuid4().hex[:8]}")) if local else path
     try:
-        with system.open_output_stream(draft) as sink:
+        # two workers may write one file, if the first was thought lost: each has its own draft
+        local = isinstance(system, pyarrow.fs.LocalFileSystem)
+        with whole_file(path) if local else system.open_output_stream(path) as sink:
             first = next(tables)
             # numbers seldom repeat, and a dictionary of them takes longer than all the rest
             texts = [field.name for field in first.schema if pa.types.is_string(field.type)]
@@ -105,14 +104,8 @@ def write_batches(tables: Iterator[pa.Table], file: str) -> None:
                 out.write_table(first)
                 for table in tables:
                     out.write_table(table)
-        if local:
-            Path(draft).replace(path)
-    except BaseException as error:
-        if local:
-            Path(draft).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise _unwritable(file, error) from None
-        raise
+    except OSError as error:
+        raise _unwritable(file, error) from None
 
 
 def prepare(files: Sequence[str], folder: str) -> None:

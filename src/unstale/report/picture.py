@@ -8,7 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from unstale.errors import InputError, MissingExtraError, require, sentence
+from unstale.errors import MissingExtraError, require
+from unstale.writing import whole_file
 
 ENDINGS = (".png", ".svg", ".pdf", ".html")
 _PAGE = """<!doctype html>
@@ -42,15 +43,12 @@ def checked(path: str, name: str = "plot") -> str:
 
 def save(figure: Any, path: str, title: str, *, dpi: int = 150) -> None:
     """Write a matplotlib figure; `title` says in a page of HTML what is seen."""
-    try:
-        if Path(checked(path)).suffix.lower() == ".html":
-            Path(path).write_text(_PAGE.format(title=escape(title), drawn=_svg(figure, title, dpi)), "utf-8")
+    ending = Path(checked(path)).suffix.lower()
+    with whole_file(path, "plot") as out:
+        if ending == ".html":
+            out.write(_PAGE.format(title=escape(title), drawn=_svg(figure, title, dpi)).encode())
         else:
-            figure.savefig(path, dpi=dpi)
-    except OSError as error:
-        raise InputError(
-            sentence("plot", repr(path), f"cannot be written ({error.strerror})", "choose another")
-        ) from None
+            figure.savefig(out, format=ending[1:], dpi=dpi)
 
 
 def _svg(figure: Any, title: str, dpi: int) -> str:
