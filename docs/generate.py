@@ -97,12 +97,17 @@ def api() -> str:
 
 def core() -> str:
     """The modules of the pure room."""
-    parts = [
-        _MADE,
-        "# Modules of the pure room",
-        "`unstale.core`, module by module. These names may still move.",
-    ]
-    for found in pkgutil.walk_packages(import_module("unstale.core").__path__, "unstale.core."):
+    return _room("core", "Modules of the pure room")
+
+
+def study() -> str:
+    """The modules for researchers."""
+    return _room("study", "Modules for researchers")
+
+
+def _room(room: str, title: str) -> str:
+    parts = [_MADE, f"# {title}", f"`unstale.{room}`, module by module. These names may still move."]
+    for found in pkgutil.walk_packages(import_module(f"unstale.{room}").__path__, f"unstale.{room}."):
         module = import_module(found.name)
         if not found.ispkg and (rows := _members(module)):
             parts += [f"## {found.name}", _first_line(module), _table(("name", "meaning"), rows)]
@@ -158,7 +163,7 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-PAGES = {"cli.md": cli, "api.md": api, "core.md": core}
+PAGES = {"cli.md": cli, "api.md": api, "core.md": core, "study.md": study}
 
 
 def main() -> None:

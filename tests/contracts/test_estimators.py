@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from unstale.core.estimators import ESTIMATORS, BiasRow, Estimator, Observations, bias_table
-from unstale.core.estimators.table import simulated
+from unstale.study.estimators import ESTIMATORS, BiasRow, Estimator, Observations, bias_table
+from unstale.study.estimators.table import simulated
 
 
 def members(cls: type[Estimator] = Estimator) -> Iterator[type[Estimator]]:

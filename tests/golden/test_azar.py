@@ -13,10 +13,10 @@ from scipy.optimize import brentq
 from scipy.special import exp1, gammaincinv
 
 from support.golden import Entry, golden
-from unstale.core.azar import algorithm_1, algorithm_2
 from unstale.core.baselines import change_directed, uniform, weight_proportional
 from unstale.core.carousel import Carousel, carousel
-from unstale.core.discrete import decaying_freshness, discrete_freshness
+from unstale.study.azar import algorithm_1, algorithm_2
+from unstale.study.discrete import decaying_freshness, discrete_freshness
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 

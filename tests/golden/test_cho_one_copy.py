@@ -7,13 +7,13 @@ from scipy.optimize import minimize_scalar
 
 from support.golden import Entry, golden
 from unstale.core import baselines
-from unstale.core.database import fleet_age, fleet_freshness
-from unstale.core.gamma_fleet import gamma_age, gamma_freshness
 from unstale.core.inverse import sync_rate_for
 from unstale.core.poisson_orders import order_age, order_freshness
 from unstale.core.processes import Triangular
 from unstale.core.staleness import age_after, freshness_after
-from unstale.core.two_sources import best_split, poll_benefit, split_freshness
+from unstale.study.database import fleet_age, fleet_freshness
+from unstale.study.gamma_fleet import gamma_age, gamma_freshness
+from unstale.study.two_sources import best_split, poll_benefit, split_freshness
 
 ORDERS = ("fixed", "random", "purely-random")
 

@@ -5,10 +5,10 @@ import numpy as np
 from support.golden import Entry, golden
 from unstale.core.inverse import sync_rate_for
 from unstale.core.lags import overlap
-from unstale.core.on_periods import duration_cdf, mean_duration, residual_cdf
 from unstale.core.processes import Constant, Pareto, Poisson, Uniform
 from unstale.core.quadrature import integrate
 from unstale.core.staleness import freshness
+from unstale.study.on_periods import duration_cdf, mean_duration, residual_cdf
 
 
 @golden("L4.8.lam3")

@@ -7,9 +7,9 @@ from unstale.core.penalties import Constant as Indicator
 from unstale.core.penalties import Linear
 from unstale.core.price import least_budget, plan
 from unstale.core.processes import Constant, Pareto, Poisson, Process
-from unstale.core.replication.aggregation import classes
 from unstale.core.replication.balance import independence_cost
 from unstale.core.replication.redundancy import service, service_for
+from unstale.study.aggregation import classes
 
 DAY = 86_400
 

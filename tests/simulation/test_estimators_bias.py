@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from unstale.core.estimators import ReducedLikelihood, SeenGaps, bias_table, seen_gaps
-from unstale.core.estimators.likelihood import MaximumLikelihood
 from unstale.core.processes import Gamma, LogNormal, Pareto, Poisson, Process
+from unstale.study.estimators import ReducedLikelihood, SeenGaps, bias_table, seen_gaps
+from unstale.study.estimators.likelihood import MaximumLikelihood
 
 RUNS = 20_000
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from unstale.core.on_periods import mean_duration
 from unstale.core.penalties import Constant as Indicator
 from unstale.core.penalties import Deadline, Decay, Linear, Penalty, Power, Reciprocal, Saturating
 from unstale.core.phase import jittered
@@ -27,6 +26,7 @@ from unstale.core.processes import (
     Weibull,
 )
 from unstale.core.staleness import age, consistency, freshness, missed_changes, staleness, update_staleness
+from unstale.study.on_periods import mean_duration
 
 BATCHES, POLLS = 100, 3000
 Average = Callable[[np.ndarray, np.ndarray, np.ndarray], float]

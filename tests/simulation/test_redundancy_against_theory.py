@@ -15,10 +15,10 @@ from unstale.core.penalties import Constant as Indicator
 from unstale.core.penalties import Linear
 from unstale.core.price import plan
 from unstale.core.processes import Constant, Gamma, Pareto, Poisson, Process, Uniform
-from unstale.core.replication.aggregation import all_fresh, any_fresh, at_least_fresh, classes, fresh_count
 from unstale.core.replication.balance import balance, independence_cost, many_to_many, round_robin
 from unstale.core.replication.redundancy import freshest_freshness, merged, service_for
 from unstale.core.staleness import age, freshness, missed_changes
+from unstale.study.aggregation import all_fresh, any_fresh, at_least_fresh, classes, fresh_count
 
 RUNS, HORIZON, REQUESTS = 200, 400.0, 1500
 

@@ -82,11 +82,11 @@ def fit(
     """
     with Stages() as stages:
         stages.next("loading")
-        from unstale.core.fitting.diagnosis import diagnose
-        from unstale.core.fitting.profile import profile
         from unstale.report import diagnosis as report
         from unstale.report.fit import draw
         from unstale.report.picture import checked
+        from unstale.study.fitting.diagnosis import diagnose
+        from unstale.study.fitting.profile import profile
         from unstale.traces.read import read
 
         plot = plot and checked(plot)

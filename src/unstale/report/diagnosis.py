@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.core.fitting.diagnosis import FRESHNESS, Diagnosis, together
-from unstale.core.fitting.overspend import overspend, polls_for
-from unstale.core.fitting.profile import DAY, Profile
 from unstale.core.processes.lattice import common_span
 from unstale.core.trace import Trace
+from unstale.study.fitting.diagnosis import FRESHNESS, Diagnosis, together
+from unstale.study.fitting.overspend import overspend, polls_for
+from unstale.study.fitting.profile import DAY, Profile
 from unstale.units import format_duration, format_rate
 
 #: p-values below these count: of a law or a trend, and of a daily cycle, which is asked of every source

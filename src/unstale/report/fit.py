@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.core.fitting.diagnosis import Diagnosis
-from unstale.core.fitting.overspend import overspend
-from unstale.core.fitting.profile import DAY, Profile
 from unstale.core.trace import Trace
 from unstale.report.papers.figure import BLUE, GREEN, ORANGE, PURPLE, RED
 from unstale.report.picture import checked, save
+from unstale.study.fitting.diagnosis import Diagnosis
+from unstale.study.fitting.overspend import overspend
+from unstale.study.fitting.profile import DAY, Profile
 
 _COLORS = {"exponential": RED, "weibull": BLUE, "gamma": GREEN, "pareto": PURPLE, "lognormal": ORANGE}
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

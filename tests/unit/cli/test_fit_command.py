@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from unstale.cli.fit import fit
-from unstale.core.fitting.gaps import Gaps
-from unstale.core.fitting.overspend import polls_for
 from unstale.errors import InputError
+from unstale.study.fitting.gaps import Gaps
+from unstale.study.fitting.overspend import polls_for
 
 DAY = 86_400.0
 #: a Monday, at midnight

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unstale.core.fitting.diagnosis import diagnose
-from unstale.core.fitting.profile import profile
 from unstale.core.trace import Trace
 from unstale.errors import InputError
 from unstale.report import backtest, curve, fit, lab, simulation, status, topology
 from unstale.report.picture import ENDINGS, checked, save
+from unstale.study.fitting.diagnosis import diagnose
+from unstale.study.fitting.profile import profile
 
 pytest.importorskip("matplotlib")
 

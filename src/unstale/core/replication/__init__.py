@@ -1,7 +1,7 @@
-"""Many replicas of one source, and one replica of many sources [003 section VI, 004].
+"""Many replicas of one source, and many of many sources [003 section VI, 004].
 
 `cascade` and `tree`: replicas of replicas. `cooperation`, `spread` and `design`: replicas that ask each other.
-`redundancy`: clients that ask several replicas. `aggregation` and `balance`: many sources, and many to many.
+`redundancy`: clients that ask several replicas. `balance`: many sources on many replicas.
 """
 
 from unstale.core.replication.cascade import (

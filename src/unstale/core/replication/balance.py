@@ -168,11 +168,11 @@ def many_to_many(
     """Freshness of each of many sources for a client that asks `asked` of the replicas for all of them.
 
     `balance` for each source; `sync_rate` of one replica, one for all sources or one for each. What is known of
-    several sources at once follows from `aggregation`: `any_fresh`, `all_fresh`, `at_least_fresh` of the answer.
+    several sources at once follows from `study.aggregation`: `any_fresh`, `all_fresh`, `at_least_fresh`.
     Sources independent, each polled at moments of its own. [003 sect. VI-E].
 
-    >>> from unstale.core.replication.aggregation import any_fresh
-    >>> round(any_fresh(many_to_many([1.0, 2.0], 0.1, 10, asked=3)), 4)
+    >>> one, other = many_to_many([1.0, 2.0], 0.1, 10, asked=3)
+    >>> round(float(1 - (1 - one) * (1 - other)), 4)
     0.3484
     """
     require(len(changes) > 0, "changes", changes, "must name one source or more", "give a rate or process for each")

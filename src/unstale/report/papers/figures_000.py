@@ -9,12 +9,12 @@ import numpy as np
 from unstale.core.gamma2 import p2
 from unstale.core.poisson_orders import Order, order_age, order_freshness
 from unstale.core.staleness import age_after, freshness_after
-from unstale.core.two_sources import split_freshness
 from unstale.core.values import PoissonAge
 from unstale.report.papers.figure import BLUE, GREEN, ORANGE, RED, Drawing, canvas
 from unstale.report.papers.item import Simulate
 from unstale.report.papers.items_000 import figure_7
 from unstale.report.papers.items_000_budget import optimal, top
+from unstale.study.two_sources import split_freshness
 
 _ORDERS: tuple[tuple[Order, str, str], ...] = (
     ("fixed", "fixed order", BLUE),

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from unstale.core.azar import algorithm_2
 from unstale.report.papers.figure import BLUE, GREEN, ORANGE, PURPLE, RED, Drawing, canvas
 from unstale.report.papers.item import Simulate
 from unstale.report.papers.items_002 import figure_1
+from unstale.study.azar import algorithm_2
 
 _RULES = (
     ("", "optimum", BLUE, "-"),

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from unstale.core.on_periods import residual_cdf
 from unstale.core.processes import Constant, Pareto, Poisson, Process
 from unstale.core.staleness import freshness
 from unstale.report.papers.figure import BLUE, GREEN, ORANGE, Drawing, canvas, points
 from unstale.report.papers.figures_003 import two_panels
 from unstale.report.papers.item import Estimate, Simulate
 from unstale.report.papers.items_004 import CHANGES, POLLS, on_periods
+from unstale.study.on_periods import residual_cdf
 
 _SYNC = np.linspace(0.05, 10, 80)
 

@@ -9,14 +9,14 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from unstale.core.baselines import proportional, uniform
-from unstale.core.database import fleet_age, fleet_freshness
-from unstale.core.gamma_fleet import gamma_age, gamma_freshness
 from unstale.core.inverse import sync_rate_for
 from unstale.core.poisson_orders import Order, order_age, order_freshness
 from unstale.core.processes import Constant, Empirical, Poisson, Process, Triangular
 from unstale.core.staleness import age_after, freshness_after
 from unstale.core.values import PoissonAge, PoissonFreshness
 from unstale.report.papers.item import Catalog, Estimate, Item, Simulate
+from unstale.study.database import fleet_age, fleet_freshness
+from unstale.study.gamma_fleet import gamma_age, gamma_freshness
 
 CHO = Catalog()
 ORDERS: tuple[Order, ...] = ("fixed", "random", "purely-random")

@@ -11,16 +11,16 @@ from scipy.optimize import brentq
 
 from unstale.core.baselines import proportional, uniform
 from unstale.core.checks import Floats
-from unstale.core.database import fleet_age, fleet_freshness
 from unstale.core.fleet import Fleet
 from unstale.core.gamma2 import p2, p2_inverse
 from unstale.core.plan import Plan
 from unstale.core.price import plan
 from unstale.core.processes import Constant, Poisson
-from unstale.core.two_sources import best_split, poll_benefit, split_freshness
 from unstale.core.values import PoissonAge, PoissonFreshness
 from unstale.report.papers.item import Catalog, Estimate, Item, Simulate, items
 from unstale.report.papers.items_000 import mean
+from unstale.study.database import fleet_age, fleet_freshness
+from unstale.study.two_sources import best_split, poll_benefit, split_freshness
 
 BUDGET = Catalog()
 VALUES: dict[str, type[PoissonFreshness] | type[PoissonAge]] = {"F": PoissonFreshness, "A": PoissonAge}

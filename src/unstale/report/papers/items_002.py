@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from scipy.special import exp1
 
-from unstale.core.azar import algorithm_1, algorithm_2
 from unstale.core.baselines import change_directed, uniform, weight_proportional
 from unstale.core.carousel import Carousel, carousel
 from unstale.core.checks import Floats
-from unstale.core.discrete import decaying_freshness, discrete_freshness
 from unstale.core.fleet import Fleet
 from unstale.core.poisson_orders import order_freshness
 from unstale.core.price import plan
 from unstale.core.values import PoissonFreshness
 from unstale.report.papers.item import NOT_REPEATED, Catalog, Estimate, Item, Simulate
+from unstale.study.azar import algorithm_1, algorithm_2
+from unstale.study.discrete import decaying_freshness, discrete_freshness
 
 AZAR = Catalog()
 INSTANCES = 20

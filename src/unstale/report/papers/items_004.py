@@ -10,11 +10,11 @@ import numpy as np
 from unstale.core.checks import Floats
 from unstale.core.inverse import sync_rate_for
 from unstale.core.lags import overlap
-from unstale.core.on_periods import duration_cdf, mean_duration, residual_cdf
 from unstale.core.processes import Constant, Pareto, Poisson, Process, Uniform
 from unstale.core.quadrature import integrate
 from unstale.core.staleness import freshness
 from unstale.report.papers.item import Catalog, Estimate, Item, Simulate
+from unstale.study.on_periods import duration_cdf, mean_duration, residual_cdf
 
 HOPS = Catalog()
 #: the setting of Figure 7

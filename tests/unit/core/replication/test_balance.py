@@ -12,7 +12,6 @@ from unstale.core.inverse import sync_rate_for
 from unstale.core.penalties import Constant as Indicator
 from unstale.core.penalties import Linear, Power, Reciprocal, Saturating
 from unstale.core.processes import Constant, Pareto, Poisson, Superposition, Uniform
-from unstale.core.replication.aggregation import all_fresh, any_fresh
 from unstale.core.replication.balance import (
     balance,
     balance_for,
@@ -22,6 +21,7 @@ from unstale.core.replication.balance import (
 )
 from unstale.core.staleness import freshness, missed_changes, staleness, update_staleness
 from unstale.errors import InfeasibleError, InputError
+from unstale.study.aggregation import all_fresh, any_fresh
 
 
 @pytest.mark.parametrize(("m", "j"), [(4, 2), (5, 3), (6, 5), (7, 1), (7, 7)])

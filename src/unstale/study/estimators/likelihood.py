@@ -12,9 +12,9 @@ import numpy as np
 from scipy.special import exprel
 
 from unstale.core.checks import Floats
-from unstale.core.estimators.base import Estimator, Observations, checked
-from unstale.core.estimators.counts import even_mean
 from unstale.errors import ConvergenceError, sentence
+from unstale.study.estimators.base import Estimator, Observations, checked
+from unstale.study.estimators.counts import even_mean
 
 #: steps at most, and the relative size of the last one: the error left is far smaller still
 _STEPS, _CLOSE = 500, 1e-12

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from unstale.core.fitting.diagnosis import diagnose, together
-from unstale.core.fitting.gaps import Gaps
-from unstale.core.fitting.hurst import hurst, hurst_of
-from unstale.core.fitting.profile import DAY, daily_rhythm, profile
-from unstale.core.fitting.tests import clumping, drift, exponential_test, memory, significance
 from unstale.core.trace import Trace
 from unstale.errors import InputError
+from unstale.study.fitting.diagnosis import diagnose, together
+from unstale.study.fitting.gaps import Gaps
+from unstale.study.fitting.hurst import hurst, hurst_of
+from unstale.study.fitting.profile import DAY, daily_rhythm, profile
+from unstale.study.fitting.tests import clumping, drift, exponential_test, memory, significance
 
 
 def fleet(lengths: np.ndarray) -> Gaps:
@@ -49,7 +49,7 @@ def test_exponential_gaps_are_refused_as_often_as_the_level_says(n: int) -> None
 
 
 def test_printed_critical_values_have_their_probabilities() -> None:
-    from unstale.core.fitting.tests import _exceeded
+    from unstale.study.fitting.tests import _exceeded
 
     printed = {0.926: 0.15, 0.990: 0.10, 1.094: 0.05, 1.190: 0.025, 1.308: 0.01}
     for statistic, level in printed.items():

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from unstale.core.estimators import (
+from unstale.core.processes import Constant, Pareto, Poisson, Weibull
+from unstale.errors import InputError
+from unstale.study.estimators import (
     BiasReduced,
     LastModified,
     LawOfLargeNumbers,
@@ -22,9 +24,7 @@ from unstale.core.estimators import (
     bias_table,
     seen_gaps,
 )
-from unstale.core.estimators.binomial import expect
-from unstale.core.processes import Constant, Pareto, Poisson, Weibull
-from unstale.errors import InputError
+from unstale.study.estimators.binomial import expect
 
 
 def score(rate: mp.mpf, w: np.ndarray, changed: np.ndarray, *, reduced: bool) -> mp.mpf:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.core.estimators.base import Estimator, Observations, checked
-from unstale.core.estimators.binomial import expect
 from unstale.core.exponential import exp_mean
+from unstale.study.estimators.base import Estimator, Observations, checked
+from unstale.study.estimators.binomial import expect
 
 
 class Naive(Estimator):

@@ -11,10 +11,10 @@ from collections.abc import Callable
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.core.estimators.base import Estimator, Observations, checked
-from unstale.core.estimators.binomial import expect
 from unstale.core.quadrature import integrate
 from unstale.errors import InputError, sentence
+from unstale.study.estimators.base import Estimator, Observations, checked
+from unstale.study.estimators.binomial import expect
 
 _CITATION = "J. Cho, H. Garcia-Molina, Estimating frequency of change, ACM TOIT 3, 2003, section 5"
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from unstale.core.checks import Floats, number
-from unstale.core.estimators.base import Estimator, Observations, checked
+from unstale.study.estimators.base import Estimator, Observations, checked
 
 _PAPER = "K. Avrachenkov, K. Patil, G. Thoppe, Online algorithms for estimating change rates of web pages, 2021"
 

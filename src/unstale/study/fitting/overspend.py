@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from unstale.core.checks import Floats, number
-from unstale.core.fitting.gaps import Gaps, falls_through
 from unstale.core.inverse import sync_rate_for
+from unstale.study.fitting.gaps import Gaps, falls_through
 
 
 def polls_for(gaps: Gaps, freshness: float) -> Floats:

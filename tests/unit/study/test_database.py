@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from unstale.core.baselines import proportional
-from unstale.core.database import fleet_age, fleet_freshness
-from unstale.core.gamma_fleet import gamma_age, gamma_freshness
-from unstale.core.two_sources import best_split, poll_benefit, split_freshness
 from unstale.errors import InputError
+from unstale.study.database import fleet_age, fleet_freshness
+from unstale.study.gamma_fleet import gamma_age, gamma_freshness
+from unstale.study.two_sources import best_split, poll_benefit, split_freshness
 
 mp.mp.dps = 40
 RATIOS = (1e-12, 1e-3, 0.1, 1.0, 3.0, 50.0, 1e4)

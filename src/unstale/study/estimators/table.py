@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from unstale.core.checks import number
-from unstale.core.estimators.base import Estimator, Observations, Timing, checked
-from unstale.core.estimators.counts import BiasReduced, Naive
-from unstale.core.estimators.last_modified import LastModified, ReducedLastModified
-from unstale.core.estimators.likelihood import MaximumLikelihood, ReducedLikelihood
-from unstale.core.estimators.online import LawOfLargeNumbers, Momentum, StochasticApproximation
 from unstale.errors import require
+from unstale.study.estimators.base import Estimator, Observations, Timing, checked
+from unstale.study.estimators.counts import BiasReduced, Naive
+from unstale.study.estimators.last_modified import LastModified, ReducedLastModified
+from unstale.study.estimators.likelihood import MaximumLikelihood, ReducedLikelihood
+from unstale.study.estimators.online import LawOfLargeNumbers, Momentum, StochasticApproximation
 
 #: one of each, in the order of the table
 ESTIMATORS: tuple[Estimator, ...] = (

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 from scipy.optimize import minimize
 
-from unstale.core.azar import algorithm_1, algorithm_2
-from unstale.core.discrete import decaying_freshness, discrete_freshness
 from unstale.errors import InputError
+from unstale.study.azar import algorithm_1, algorithm_2
+from unstale.study.discrete import decaying_freshness, discrete_freshness
 
 positive = st.floats(1e-6, 1e6)
 

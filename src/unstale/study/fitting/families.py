@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
 from unstale.core.checks import Floats
-from unstale.core.fitting.gaps import Gaps, falls_through
 from unstale.core.processes import Gamma, LogNormal, Pareto, Poisson, Process, Weibull
+from unstale.study.fitting.gaps import Gaps, falls_through
 
 #: the largest shape, and the inverse of the least spread
 LIMIT = 1e4

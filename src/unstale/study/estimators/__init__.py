@@ -3,13 +3,13 @@
 They are here to be compared, and for users who want them; what Unstale itself learns with is a belief.
 """
 
-from unstale.core.estimators.base import Estimator, Observations, Sees, Timing
-from unstale.core.estimators.counts import BiasReduced, Naive
-from unstale.core.estimators.incomplete import SeenGaps, seen_gaps
-from unstale.core.estimators.last_modified import LastModified, ReducedLastModified
-from unstale.core.estimators.likelihood import MaximumLikelihood, ReducedLikelihood
-from unstale.core.estimators.online import LawOfLargeNumbers, Momentum, StochasticApproximation
-from unstale.core.estimators.table import ESTIMATORS, BiasRow, bias_table
+from unstale.study.estimators.base import Estimator, Observations, Sees, Timing
+from unstale.study.estimators.counts import BiasReduced, Naive
+from unstale.study.estimators.incomplete import SeenGaps, seen_gaps
+from unstale.study.estimators.last_modified import LastModified, ReducedLastModified
+from unstale.study.estimators.likelihood import MaximumLikelihood, ReducedLikelihood
+from unstale.study.estimators.online import LawOfLargeNumbers, Momentum, StochasticApproximation
+from unstale.study.estimators.table import ESTIMATORS, BiasRow, bias_table
 
 __all__ = [
     "ESTIMATORS",

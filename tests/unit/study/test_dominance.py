@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unstale.core.dominance import compare, dominates
 from unstale.core.processes import (
     Ageing,
     Constant,
@@ -21,6 +20,7 @@ from unstale.core.processes import (
     Weibull,
 )
 from unstale.errors import InputError
+from unstale.study.dominance import compare, dominates
 
 FLEET = [
     Constant(1.0),

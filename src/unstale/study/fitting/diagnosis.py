@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.core.fitting.families import Fit, best, fit_families
-from unstale.core.fitting.gaps import Gaps
-from unstale.core.fitting.hurst import hurst_of
-from unstale.core.fitting.overspend import overspend
-from unstale.core.fitting.profile import DAY, daily_rhythm
-from unstale.core.fitting.tests import clumping, drift, exponential_test, memory, significance
 from unstale.core.trace import Trace
+from unstale.study.fitting.families import Fit, best, fit_families
+from unstale.study.fitting.gaps import Gaps
+from unstale.study.fitting.hurst import hurst_of
+from unstale.study.fitting.overspend import overspend
+from unstale.study.fitting.profile import DAY, daily_rhythm
+from unstale.study.fitting.tests import clumping, drift, exponential_test, memory, significance
 
 #: the freshness at which Poisson plans are compared with the truth, as [003 Fig. 10] does
 FRESHNESS = 0.8

@@ -11,10 +11,12 @@ import pytest
 from scipy import stats
 
 from unstale.core.fleet import Fleet
-from unstale.core.gamma_fleet import gamma_freshness
 from unstale.core.price import least_budget, plan
 from unstale.core.processes import Pareto
-from unstale.core.replication.aggregation import (
+from unstale.core.staleness import freshness
+from unstale.core.values import value_of
+from unstale.errors import InputError
+from unstale.study.aggregation import (
     all_fresh,
     any_fresh,
     at_least_fresh,
@@ -22,9 +24,7 @@ from unstale.core.replication.aggregation import (
     fresh_count,
     sync_rate_for_count,
 )
-from unstale.core.staleness import freshness
-from unstale.core.values import value_of
-from unstale.errors import InputError
+from unstale.study.gamma_fleet import gamma_freshness
 
 SMALL = [0.9, 0.25, 0.5, 1e-6, 0.999, 0.0, 1.0]
 

@@ -5,9 +5,9 @@ import pytest
 from scipy.integrate import quad
 
 from unstale.core.lags import overlap, trails
-from unstale.core.on_periods import duration_cdf, mean_duration, residual_cdf
 from unstale.core.processes import Constant, Pareto, Poisson, Process, Triangular, Uniform, Weibull
 from unstale.errors import InputError
+from unstale.study.on_periods import duration_cdf, mean_duration, residual_cdf
 
 PAIRS = [
     (Pareto(3.0, 1.0), Poisson(2.0)),

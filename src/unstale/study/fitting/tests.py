@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import ndtr, stdtr
 
 from unstale.core.checks import Floats, number
-from unstale.core.fitting.gaps import Gaps
 from unstale.core.trace import Trace
+from unstale.study.fitting.gaps import Gaps
 
 #: what the modified statistic exceeds with these probabilities when gaps are exponential: 400,000 simulated
 #: histories of 200 gaps; Stephens' printed 0.926, 0.990, 1.094, 1.190, 1.308 (15 to 1 %) are within 0.014
