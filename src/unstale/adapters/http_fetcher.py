@@ -20,6 +20,7 @@ from urllib.parse import urljoin
 import pycurl
 
 from unstale.adapters.addresses import Gate, WebAddress, web_address
+from unstale.adapters.curl_driver import driver
 from unstale.adapters.retry_headers import http_date, wait
 from unstale.adapters.transfer import WHOLE, Reply, Transfer
 from unstale.errors import InputError
@@ -72,9 +73,7 @@ class HttpFetcher:
         self._gate = gate or Gate()
         self._agent, self._proxy, self._now = agent, proxy, now
         self._ca_file = ca_file or ssl.get_default_verify_paths().cafile
-        self._multi = pycurl.AsyncCurlMulti()
-        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, connections)
-        self._multi.setopt(pycurl.M_MAXCONNECTS, connections)
+        self._driver = driver(connections)
         self._idle: list[Transfer] = []
 
     async def fetch(self, request: Request) -> Fetched:
@@ -114,30 +113,27 @@ class HttpFetcher:
 
     async def close(self) -> None:
         """Give back connections; what is in flight ends as FAILED."""
-        await self._multi.aclose()
+        await self._driver.close()
         for transfer in self._idle:
             transfer.curl.close()
         self._idle.clear()
 
     async def _hop(self, here: WebAddress, lines: list[str], left: float, request: Request) -> Reply:
-        if self._multi.closed:
+        if self._driver.closed:
             return Reply(reason="the fetcher is closed")
         if self._proxy and (refused := self._refused_literal(here.host)):
             return Reply(reason=_refusal(here.host, refused))
         transfer = self._idle.pop() if self._idle else self._new()
         curl = transfer.begin(here.text, lines, max(left, 0.001), request.limit)
-        reason = ""
         try:
-            await self._multi.add_handle(curl)
-        except pycurl.error as error:
-            reason = self._reason(int(error.args[0]), here, transfer, request)
+            code = await self._driver.exchange(curl)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
             return Reply(reason=f"{here.host}: the fetcher was closed before the answer came")
         self._idle.append(transfer)
-        return transfer.end(here.text, reason)
+        return transfer.end(here.text, self._reason(code, here, transfer, request) if code else "")
 
     def _new(self) -> Transfer:
         transfer = Transfer(self._gate if not self._proxy else None)
