@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from harness import Table
-from unstale.adapters.sqlite_shelf import SqliteShelf
+from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.state import WIDTH, kept
@@ -92,7 +92,7 @@ async def constant(scope: Any, receive: Any, send: Any) -> None:
 
 def run(path: Path | None, ready: Connection) -> None:
     """Our application, or the bare one, on the same server with the same settings."""
-    app = constant if path is None else replica(SqliteShelf(path))
+    app = constant if path is None else replica(SqliteReplica(path))
     asyncio.run(serve(app, "127.0.0.1", 0, token=None, stop=asyncio.Event(), ready=ready.send))
 
 

@@ -10,21 +10,26 @@ from contextlib import ExitStack
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol
 
 import numpy as np
 import pytest
+import zstandard
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from support.postgres import postgres
 from unstale import ports
+from unstale.adapters import memory_store
 from unstale.adapters.memory_store import MemoryStore
+from unstale.adapters.postgres_crew import PostgresCrew
+from unstale.adapters.postgres_replica import PostgresReplica
 from unstale.adapters.postgres_store import PostgresStore
+from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Body, Claim, Entry, Event, Listing, Price
+from unstale.ports import Body, Claim, Edition, Entry, Epoch, Event, Head, Holding, HostCount, Listing, Price, stores
 
 STORES: dict[str, Callable[[Path, Callable[[], str]], Any]] = {
     "memory": lambda path, server: MemoryStore(),
@@ -33,6 +38,8 @@ STORES: dict[str, Callable[[Path, Callable[[], str]], Any]] = {
 }
 SCHEMAS = itertools.count()
 ROW = np.arange(15.0).tobytes()
+#: what the first three sources answer where all stores are read alike
+ANSWERED = (Answer.CHANGED, Answer.FAILED, Answer.UNCHANGED)
 
 
 @pytest.fixture(scope="module")
@@ -61,13 +68,43 @@ def claim(store: Any, now: float, limit: int = 100, lease: float = 30.0, owner: 
     return store.claim(now, limit, lease=lease, owner=owner)
 
 
-@pytest.mark.parametrize("protocol", [ports.Store, ports.Replica, ports.Outbox])
-@pytest.mark.parametrize("kind", [MemoryStore, SqliteStore, PostgresStore])
-def test_the_signatures_are_the_contract_s(kind: type, protocol: type) -> None:
-    methods = [name for name in vars(protocol) if not name.startswith("_")]
-    assert 3 <= len(methods) <= 8
-    for name in methods:
-        assert inspect.signature(getattr(kind, name)) == inspect.signature(getattr(protocol, name)), name
+def _contracts(whole: type) -> list[type]:
+    """The small contracts that a whole one is made up of."""
+    return [one for one in whole.__mro__ if any(not name.startswith("_") for name in vars(one))]
+
+
+@pytest.mark.parametrize(
+    ("kind", "whole"),
+    [
+        (MemoryStore, ports.Store),
+        (SqliteReplica, ports.ReadStore),
+        (SqliteStore, ports.Store),
+        (PostgresReplica, ports.ReadStore),
+        (PostgresStore, ports.Store),
+        (PostgresCrew, ports.SharedStore),
+    ],
+)
+def test_the_signatures_are_the_contract_s(kind: type, whole: type) -> None:
+    contracts = _contracts(whole)
+    assert len(contracts) >= 5
+    for contract in contracts:
+        methods = [name for name in vars(contract) if not name.startswith("_")]
+        assert 2 <= len(methods) <= 8
+        for name in methods:
+            ours, theirs = (inspect.signature(getattr(one, name)) for one in (kind, contract))
+            # A store in a file always has a number to tell by; None is for those that nobody else can write.
+            told = {"int | None", "int"} if name == "moved" else {theirs.return_annotation}
+            assert ours.return_annotation in told, name
+            assert ours.parameters == theirs.parameters, name
+            assert "Any" not in str(theirs), name
+
+
+def test_every_store_and_every_port_is_under_the_contract() -> None:
+    folder = Path(memory_store.__file__).parent
+    found = {path.stem for path in folder.glob("*_store.py")}
+    assert found == {f"{kind}_store" for kind in STORES}
+    every = {one for one in vars(stores).values() if isinstance(one, type) and one.__module__ == stores.__name__}
+    assert every == {*ports.SharedStore.__mro__, *ports.ReadStore.__mro__} - {Protocol, Generic, object}
 
 
 def test_sources_come_back_as_they_were_listed(store: Any) -> None:
@@ -602,3 +639,75 @@ class All(RuleBasedStateMachine):
 
 def test_stores_agree_whatever_is_called(tmp_path: Path, server: Callable[[], str]) -> None:
     run_state_machine_as_test(type("Case", (All,), {"folder": tmp_path, "address": server()}))
+
+
+def test_a_server_reads_the_same_of_every_store(store: Any) -> None:
+    one, two, three, four = store.add(
+        [
+            Listing("http://h/A%1", host="h"),
+            Listing("http://h/b_2", "feed", host="h"),
+            Listing("http://i/ä", host="i"),
+            Listing("http://h/rests", host="h", paused=True),
+        ],
+        0.0,
+    )
+    assert store.answered_at() == -math.inf
+    assert store.recent(5) == []
+    for at, data in ((10.0, b"old"), (20.0, b"new")):
+        store.set_due([one, two, three], [at] * 3)
+        claims = {claim.source: claim for claim in claim(store, at)}
+        body = Body(data, "text/plain", last_modified="then", via="up")
+        done = [entry(claims[one], at, Answer.CHANGED, body=body), entry(claims[two], at + 1.0, Answer.FAILED)]
+        store.record([*done, entry(claims[three], at - 1.0)], settings={"name": data})
+    old, new = sha256(b"old").digest(), sha256(b"new").digest()
+    latest = {head.source: head.latest for head in store.heads([one, two, three])}
+    assert store.heads([three, 99, one]) == [
+        Head(three, latest[three], 0, 19.0, 79.0, 0),
+        Head(one, latest[one], 2, 20.0, 80.0, 0),
+    ]
+    assert store.heads([two])[0].failures == 2
+    assert store.edition(one, 2) == Edition(2, 20.0, "text/plain", "then", new, 3, 10.0, "up")
+    assert store.edition(one, 1) == Edition(1, 10.0, "text/plain", "then", old, 3, 0.0, "up")
+    assert store.edition(one, 3) is store.packed(one, 3) is None
+    assert zstandard.ZstdDecompressor().decompress(store.packed(one, 1)) == b"old"
+    assert [(row.source, row.address, row.as_of, row.digest) for row in store.announced(0.0, 0, 9)] == [
+        (one, "http://h/A%1", 20.0, new)
+    ]
+    assert store.announced(20.5, 0, 9) == store.announced(0.0, one, 9) == store.announced(0.0, 0, 0) == []
+    assert [(row.token, row.source, row.answer) for row in store.recent(1)] == [
+        max((latest[source], source, answer) for source, answer in zip((one, two, three), ANSWERED, strict=True))
+    ]
+    assert len(store.recent(99)) == 6
+    assert store.answered_at() == 20.0
+    assert store.hosts() == [HostCount("h", 3, 1, 1), HostCount("i", 1, 0, 0)]
+    assert store.addresses() == [
+        (one, "http://h/A%1"),
+        (two, "http://h/b_2"),
+        (three, "http://i/ä"),
+        (four, "http://h/rests"),
+    ]
+    assert store.held(["http://h/A%1", "http://i/ä", "http://h/rests", "http://x/"]) == {
+        "http://h/A%1": Holding(one, 20.0, (new, old)),
+        "http://i/ä": Holding(three, 19.0, ()),
+    }
+    assert (store.setting("name"), store.setting("other")) == (b"new", b"")
+    assert store.search("a%1") == [one]
+    assert store.search("B_") == [two]
+    assert store.search("Ä") == []
+    assert store.search(host="h", after=one) == [two, four]
+    assert store.search(kind="feed") == [two]
+    assert store.search(paused=True) == [four]
+    assert store.search(limit=2) == [one, two]
+    assert store.verify() == []
+    assert store.checkpoint(one) is None
+
+
+def test_epochs_are_kept_as_long_as_observations_name_them(store: Any) -> None:
+    store.add(listed(1), 0.0)
+    store.record([], settings={ports.LEARNER: b"one"})
+    store.record([], settings={ports.LEARNER: b"one"})
+    assert store.epochs() == [Epoch(1, b"one")]
+    store.record([entry(claim(store, 1.0)[0], 1.0)], settings={ports.LEARNER: b"two"})
+    assert store.epochs() == [Epoch(1, b"one"), Epoch(2, b"two")]
+    assert store.epochs(2) == [Epoch(2, b"two")]
+    assert [seen.epoch for seen in store.observations(1)] == [1]

@@ -205,9 +205,9 @@ def test_a_budget_is_seen_before_it_is_applied(tab: Tab, settings: Settings) -> 
 
 
 def _setting(settings: Settings, name: str) -> bytes:
-    from unstale.adapters.sqlite_shelf import SqliteShelf
+    from unstale.adapters.sqlite_replica import SqliteReplica
 
-    shelf = SqliteShelf(settings.store)
+    shelf = SqliteReplica(settings.store)
     try:
         return shelf.setting(name)
     finally:

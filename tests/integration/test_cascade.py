@@ -23,7 +23,7 @@ from unstale.ports import Listing, Request
 
 
 def _copies(one: Running) -> int:
-    return sum(bool(digests) for _, _, digests in one.held().values())
+    return sum(bool(mine.digests) for mine in one.held().values())
 
 
 def test_three_in_a_row_follow_all_sources_and_keep_the_time_of_the_first_look(tmp_path: Path) -> None:
@@ -41,11 +41,12 @@ def test_three_in_a_row_follow_all_sources_and_keep_the_time_of_the_first_look(t
                 await three.until(lambda: _copies(three) == 3)
                 assert sorted(three.held()) == sorted(listing.address for listing in listings[:3])
                 looks = {
-                    address: [poll.polled_at for poll in one.shelf.observations(source)]
-                    for address, (source, _, _) in one.held().items()
+                    address: [poll.polled_at for poll in one.shelf.observations(mine.source)]
+                    for address, mine in one.held().items()
                 }
                 web = HttpFetcher(Gate(["127.0.0.0/8"]))
-                for address, (source, as_of, _) in three.held().items():
+                for address, mine in three.held().items():
+                    source, as_of = mine.source, mine.last
                     # To the millisecond, one of the moments at which the first replica looked at the source itself.
                     assert min(abs(as_of - look) for look in looks[address]) < 0.002
                     reply = await web.look(Request(f"{three.address}/copies/{source}"))
@@ -84,12 +85,12 @@ def test_an_upstream_that_goes_back_in_time_is_refused_and_the_copy_stays(tmp_pa
             server.speeches[path] = says(now - 10, b"new")
             listing = Listing(source, "replica", options={"upstream": server.origin}, shortest=0.5, longest=1.0)
             async with running(tmp_path, "down", [listing]) as down:
-                await down.until(lambda: bool(down.held()[source][2]))
+                await down.until(lambda: bool(down.held()[source].digests))
                 server.speeches[path] = says(now - 100, b"old")
                 await down.until(lambda: any("older than ours" in str(facts.get("reason")) for _, facts in down.events))
                 copy = down.shelf.copy(1)
                 assert copy is not None
-                assert (copy.body.data, down.held()[source][1]) == (b"new", int(now - 10))
+                assert (copy.body.data, down.held()[source].last) == (b"new", int(now - 10))
 
     asyncio.run(scene())
 
@@ -103,14 +104,14 @@ def test_readers_get_the_freshest_of_real_replicas(tmp_path: Path) -> None:
             )
             slow = await stack.enter_async_context(running(tmp_path, "slow", [Listing(address, shortest=3600.0)]))
             await slow.until(lambda: _copies(slow) == 1)
-            await quick.until(lambda: quick.held()[address][1] > slow.held()[address][1] + 2.0)
+            await quick.until(lambda: quick.held()[address].last > slow.held()[address].last + 2.0)
             for seed in range(4):
                 client = ReplicaClient([slow.address, quick.address], k=2, rng=np.random.default_rng(seed))
                 found = await client.get(address)
                 assert found.reading.replica == quick.address
                 assert found.told == (slow.address,)
                 assert sha256(found.body).hexdigest()[:32] == found.reading.etag.strip('"')
-                assert abs(found.reading.as_of - quick.held()[address][1]) < 2.0
+                assert abs(found.reading.as_of - quick.held()[address].last) < 2.0
             alone = await ReplicaClient([slow.address, "http://127.0.0.1:1"], k=2).get(address)
             assert alone.reading.replica == slow.address
             assert [bool(one.reason) for one in alone.answers].count(True) == 1

@@ -26,18 +26,21 @@ def test_what_one_peer_finds_reaches_one_that_cannot_poll(tmp_path: Path) -> Non
                 running(tmp_path, "poor", listings, budget=0.001, peers=(rich.address,), rate=5.0, share=2**20) as poor,
             ):
                 begun = time.time()
-                await poor.until(lambda: sum(bool(h[2]) and h[1] > begun + 5 for h in poor.held().values()) == 10, 60)
+                await poor.until(
+                    lambda: sum(bool(h.digests) and h.last > begun + 5 for h in poor.held().values()) == 10, 60
+                )
                 view = poor.whole.engine.peers()[0]
                 assert view["taken"] >= 10
                 assert view["bans"] == 0
                 # Equal bytes at the same time, though only one of them asked the source.
-                for address, (source, as_of, digests) in poor.held().items():
-                    there, looks = rich.held()[address], rich.shelf.observations(rich.held()[address][0])
-                    assert there[1] >= as_of - 0.002
+                for address, mine in poor.held().items():
+                    as_of, there = mine.last, rich.held()[address]
+                    looks = rich.shelf.observations(there.source)
+                    assert there.last >= as_of - 0.002
                     assert min(abs(look.polled_at - as_of) for look in looks) < 0.002
-                    copy = poor.shelf.copy(source)
+                    copy = poor.shelf.copy(mine.source)
                     assert copy is not None
-                    assert sha256(copy.body.data).digest() == digests[0]
+                    assert sha256(copy.body.data).digest() == mine.digests[0]
                 assert poor.whole.engine.bucket.spent == 0.0, "peers' copies do not cost the budget"
                 counters = poor.shelf.counters()
                 held = counters["claimed"] - counters["recorded"] - counters.get("given_back", 0)

@@ -22,7 +22,7 @@ from unstale.adapters.postgres_schema import MIGRATIONS
 from unstale.adapters.postgres_store import PostgresStore
 from unstale.errors import InputError, StoreError
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Body, Claim, Entry, Listing, Price
+from unstale.ports import Body, Checkpoint, Claim, Entry, Epoch, HostNews, Listing, Price
 
 SCHEMAS = itertools.count()
 
@@ -242,13 +242,13 @@ def test_a_host_is_polled_as_if_there_were_one_worker(opened: Any) -> None:
 
     def claim(store: Any, now: float) -> list[int]:
         claims = store.claim(now, 9, lease=60.0, owner="a")
+        assert all(claim.begin_by == (now + grant.late if claim.source <= 5 else math.inf) for claim in claims)
         store.give_back("a", [claim for claim in claims if claim.source > 5])
         return [claim.source for claim in claims if now == 10.0 or claim.source <= 5]
 
     gap = 2.0 + grant.late
     # One at the host, all at the other one; nobody else is due before the host is free again.
     assert claim(one, 10.0) == [ids[0], *ids[5:]]
-    assert list(one.begin_by.values()) == [10.0 + grant.late]
     assert claim(two, 10.1) == claim(two, 10.0 + gap - 0.01) == []
     assert one.fleet(1).due[1:5].tolist() == pytest.approx([10.0 + gap, 10.0 + gap, 10.0 + 2 * gap, 10.0 + 3 * gap])
     now = 10.0 + gap
@@ -259,14 +259,14 @@ def test_a_host_is_polled_as_if_there_were_one_worker(opened: Any) -> None:
     assert len(claim(one, now + 3 * gap)) == 1
     # What the host asks for holds for all: it wants no polls for a while, and longer pauses then.
     one.give_back("a")
-    one.heard_all([(ids[0], 100.0, True, None, 5.0)])
-    one.heard_all([(ids[0], 100.0, True, None, 0.0)])
+    one.heard([HostNews(ids[0], 100.0, True, None, 5.0)])
+    one.heard([HostNews(ids[0], 100.0, True, None, 0.0)])
     assert claim(two, 130.0) == claim(two, 159.9) == []
     two.set_due(ids[:5], [0.0] * 5)
     assert len(claim(two, 160.1)) == 1
     assert claim(one, 163.0) == []
     assert len(claim(one, 160.1 + 5.0 + Grant(5.0).late + 0.01)) == 1
-    one.heard_all([(ids[0], 200.0, False, None, 0.0), (ids[0], 200.0, True, None, 0.0)])
+    one.heard([HostNews(ids[0], 200.0, False, None, 0.0), HostNews(ids[0], 200.0, True, None, 0.0)])
     assert one._db.execute("SELECT blocked, refusals FROM hosts WHERE name = 'h'").fetchone() == (230.0, 1)
 
 
@@ -311,10 +311,10 @@ def test_old_observations_go_by_partitions_and_leave_a_checkpoint(opened: Any, m
         if now % 50 == 0:
             # Checkpoint and the observations after it are all there is to know.
             for source in ids:
-                latest, _, _, held = store.checkpoint(source) or (0, 0.0, 0.0, np.zeros(1).tobytes())
-                after = [o for o in store.observations(source) if o.token > latest]
+                from_here = store.checkpoint(source) or Checkpoint(0, 0.0, 0.0, np.zeros(1).tobytes())
+                after = [o for o in store.observations(source) if o.token > from_here.latest]
                 row = ids.index(source)
-                assert np.frombuffer(held)[0] + len(after) == store.fleet(1).beliefs[row, 0]
+                assert np.frombuffer(from_here.belief)[0] + len(after) == store.fleet(1).beliefs[row, 0]
     kept = store.observations(ids[0])
     assert kept[0].polled_at - kept[-1].polled_at >= 100.0
     assert 20 <= len(kept) < 50
@@ -376,10 +376,10 @@ def test_lessons_are_taken_up_with_the_plan_they_taught(opened: Any) -> None:
     store.beat("a", 0.0, 0.0, 1.0, {}, b"one")
     store.beat("a", 0.0, 0.0, 1.0, {}, b"two")
     lessons = store.lessons()
-    assert [value for _, value in lessons] == [b"one", b"two"]
-    store.publish({"learner": b"state"}, None, [lessons[0][0]])
-    assert [value for _, value in store.lessons()] == [b"two"]
-    assert store.epochs() == [(1, b"state")]
+    assert [lesson.value for lesson in lessons] == [b"one", b"two"]
+    store.publish({"learner": b"state"}, None, [lessons[0].number])
+    assert [lesson.value for lesson in store.lessons()] == [b"two"]
+    assert store.epochs() == [Epoch(1, b"state")]
 
 
 def test_a_million_listings_could_be_added_in_a_minute(opened: Any) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unstale.adapters.sqlite_shelf import SqliteShelf
+from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Entry, Listing
@@ -70,7 +70,7 @@ class Kept:
         self.now = START
         self.store = SqliteStore(path)
         self.ids = self.store.add([Listing(f"https://a.example/{i}") for i in range(sources)], START)
-        self.shelf = SqliteShelf(path)
+        self.shelf = SqliteReplica(path)
 
     def clock(self) -> float:
         return self.now

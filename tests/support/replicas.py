@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from unstale.adapters.sqlite_shelf import SqliteShelf
+from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.compose import Application
 from unstale.cli.settings import Http, Replicas, Settings
@@ -27,7 +27,7 @@ class Running:
     """One replica that runs: where it is, what reads its store, its engine, and the events it told."""
 
     address: str
-    shelf: SqliteShelf
+    shelf: SqliteReplica
     application: Application
     events: list[tuple[str, dict[str, Any]]]
 
@@ -56,7 +56,7 @@ async def running(
     store.close()
     events: list[tuple[str, dict[str, Any]]] = []
     application = Application(settings, lambda event, facts: events.append((event, dict(facts))))
-    shelf, stop = SqliteShelf(path), asyncio.Event()
+    shelf, stop = SqliteReplica(path), asyncio.Event()
     ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     app = replica(shelf, name=name, more=[digest_route(shelf, time.time, name)])
     server = asyncio.create_task(serve(app, "127.0.0.1", 0, token=None, stop=stop, ready=ready.set_result))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from unstale.adapters.sqlite_shelf import SqliteShelf
+from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.books import FleetService
 from unstale.cli.settings import Settings
@@ -125,7 +125,7 @@ def shown(
     async def run() -> None:
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
         ends.append(lambda: loop.call_soon_threadsafe(stop.set))
-        shelf, books = SqliteShelf(settings.store), FleetService(settings, writing=True)
+        shelf, books = SqliteReplica(settings.store), FleetService(settings, writing=True)
         inner = token or TOKEN
         more = views(
             books,

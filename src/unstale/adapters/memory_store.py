@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal
 
 import numpy as np
 
+from unstale.adapters.memory_shelf import Kept, Lease, MemoryShelf
 from unstale.adapters.store_checks import (
     LONGEST_REASON,
     check_claim,
@@ -24,27 +23,11 @@ from unstale.adapters.store_checks import (
 )
 from unstale.errors import require
 from unstale.keeper.outcomes import Answer
-from unstale.ports import LEARNER, Claim, Copy, Entry, Event, FleetColumns, Listing, Observation, Price
+from unstale.ports import LEARNER, Claim, Copy, Entry, Epoch, Event, FleetColumns, Listing, Observation, Price
 
 
-@dataclass(slots=True)
-class _Kept:
-    """All that is held of one source."""
-
-    listing: Listing
-    due: float
-    last: float = -math.inf
-    found: float = -math.inf
-    failures: int = 0
-    belief: bytes | None = None
-    #: the token, the end and the owner of the claim that is held
-    lease: tuple[int, float, str] | None = None
-    observations: list[Observation] = field(default_factory=list)
-    copies: list[Copy] = field(default_factory=list)
-
-
-class MemoryStore:
-    """Keeps the contracts `Store`, `Replica` and `Outbox` in memory.
+class MemoryStore(MemoryShelf):
+    """Keeps the contract `Store` in memory.
 
     It keeps all observations; `versions` bounds the copies.
     """
@@ -52,12 +35,7 @@ class MemoryStore:
     def __init__(self, *, versions: int = 3) -> None:
         require(versions >= 1, "versions", versions, "must be 1 or more", "keep at least the newest copy")
         self._versions = versions
-        self._sources: dict[int, _Kept] = {}
-        self._ids: dict[str, int] = {}
-        self._settings: dict[str, bytes] = {}
-        self._prices: list[Price] = []
-        self._counters: Counter[str] = Counter()
-        self._epoch = 0
+        super().__init__()
         self._events: list[Event] = []
         #: the last event that each listener has been told
         self._told: dict[str, int] = {}
@@ -77,7 +55,7 @@ class MemoryStore:
             if source is None:
                 self._counters["added"] += 1
                 source = self._ids[listing.address] = self._counters["added"]
-                self._sources[source] = _Kept(dataclasses.replace(plain, id=source, added_at=now), now)
+                self._sources[source] = Kept(dataclasses.replace(plain, id=source, added_at=now), now)
             else:
                 kept = self._sources[source]
                 kept.listing = dataclasses.replace(plain, id=source, added_at=kept.listing.added_at)
@@ -131,7 +109,7 @@ class MemoryStore:
         """Up to `limit` sources that are due, longest overdue first."""
         check_claim(now, limit, lease)
         for kept in self._sources.values():
-            if kept.lease and not now < kept.lease[1] <= now + lease:
+            if kept.lease and not now < kept.lease.until <= now + lease:
                 self._end(kept, "expired")
         due = [
             (kept.due, source)
@@ -149,7 +127,8 @@ class MemoryStore:
             self._prices.append(price)
         recorded = [self._record(entry) for entry in entries]
         given = settings or {}
-        self._epoch += LEARNER in given and given[LEARNER] != self._settings.get(LEARNER)
+        if LEARNER in given and given[LEARNER] != self._settings.get(LEARNER):
+            self._epochs.append(Epoch(len(self._epochs) + 1, given[LEARNER]))
         self._settings.update(given)
         return recorded
 
@@ -159,7 +138,7 @@ class MemoryStore:
         ended = [
             kept
             for kept in self._sources.values()
-            if kept.lease and kept.lease[2] == owner and (tokens is None or kept.lease[0] in tokens)
+            if kept.lease and kept.lease.owner == owner and (tokens is None or kept.lease.token in tokens)
         ]
         for kept in ended:
             self._end(kept, "given_back")
@@ -191,43 +170,18 @@ class MemoryStore:
             self._told[name] = max(self._told[name], min(number, self._counters["events"]))
             self._drop_told()
 
+    def moved(self) -> int | None:
+        """Nobody else can write."""
+        return None
+
     def close(self) -> None:
         """Nothing to give back."""
-
-    def find(self, address: str) -> int | None:
-        """The id of the source at this address."""
-        return self._ids.get(address)
-
-    def listings(self, sources: Sequence[int]) -> list[Listing]:
-        """Sources as they are listed."""
-        return [self._sources[int(source)].listing for source in sources if int(source) in self._sources]
-
-    def copy(self, source: int, version: int | None = None) -> Copy | None:
-        """A kept version, the newest if none is named."""
-        copies = self._sources[source].copies if source in self._sources else []
-        return next((copy for copy in reversed(copies) if version in (None, copy.version)), None)
-
-    def versions(self, source: int) -> list[int]:
-        """The kept versions, newest first."""
-        return [copy.version for copy in reversed(self._sources[source].copies)] if source in self._sources else []
-
-    def observations(self, source: int, limit: int = 1000) -> list[Observation]:
-        """What polls taught, newest first."""
-        return self._sources[source].observations[::-1][:limit] if source in self._sources else []
-
-    def prices(self, since: float) -> list[Price]:
-        """The published prices from a time on, oldest first."""
-        return [price for price in self._prices if price.at >= since]
-
-    def counters(self) -> dict[str, int]:
-        """Totals since the store was made."""
-        return {name: value for name, value in sorted(self._counters.items()) if value}
 
     def _drop_told(self) -> None:
         done = min(self._told.values(), default=self._counters["events"])
         self._events = [event for event in self._events if event.number > done]
 
-    def _end(self, kept: _Kept, how: str) -> None:
+    def _end(self, kept: Kept, how: str) -> None:
         if kept.lease:
             kept.lease = None
             self._counters[how] += 1
@@ -236,7 +190,7 @@ class MemoryStore:
         kept = self._sources[source]
         self._counters["claimed"] += 1
         token = self._counters["claimed"]
-        kept.lease = (token, until, owner)
+        kept.lease = Lease(token, until, owner)
         newest = kept.copies[-1] if kept.copies else None
         told = (newest.body.etag, newest.body.last_modified, newest.body.fingerprint) if newest else (None, None, None)
         return Claim(
@@ -255,7 +209,7 @@ class MemoryStore:
 
     def _record(self, entry: Entry) -> bool:
         kept = self._sources.get(entry.claim.source)
-        if kept is None or not kept.lease or kept.lease[0] != entry.claim.token:
+        if kept is None or not kept.lease or kept.lease.token != entry.claim.token:
             self._counters["dropped"] += 1
             return False
         elapsed = math.nan if math.isinf(kept.last) else entry.polled_at - kept.last
@@ -270,7 +224,7 @@ class MemoryStore:
             entry.modified,
             entry.received,
             reason,
-            self._epoch,
+            len(self._epochs),
         )
         kept.observations.append(seen)
         if entry.answer is Answer.FAILED:
@@ -285,7 +239,7 @@ class MemoryStore:
             self._counters[name] += more
         return True
 
-    def _keep(self, kept: _Kept, entry: Entry) -> None:
+    def _keep(self, kept: Kept, entry: Entry) -> None:
         if entry.body is None:
             return
         digest = sha256(entry.body.data).digest()

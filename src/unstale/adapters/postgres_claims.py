@@ -19,18 +19,15 @@ FREE = "token = NULL, claimed_at = NULL, claimed_until = NULL, owner = NULL"
 _ROUNDS = 5
 
 
-def claim(
-    db: Connection, now: float, limit: int, lease: float, owner: str, grants: Grants | None
-) -> tuple[list[Claim], dict[int, float]]:
-    """Up to `limit` claims on what is due, longest overdue first; by token, when polls at bound hosts must begin."""
+def claim(db: Connection, now: float, limit: int, lease: float, owner: str, grants: Grants | None) -> list[Claim]:
+    """Up to `limit` claims on what is due, longest overdue first."""
     claims: list[Claim] = []
-    begin_by: dict[int, float] = {}
     for _ in range(_ROUNDS):
-        more, moved = _some(db, now, limit - len(claims), lease, owner, grants, begin_by)
+        more, moved = _some(db, now, limit - len(claims), lease, owner, grants)
         claims += more
         if not moved or len(claims) == limit:
             break
-    return claims, begin_by
+    return claims
 
 
 def expire(db: Connection, now: float) -> int:
@@ -70,7 +67,7 @@ def held(db: Connection, entries: Sequence[Entry]) -> set[int]:
 
 
 def _some(
-    db: Connection, now: float, limit: int, lease: float, owner: str, grants: Grants | None, begin_by: dict[int, float]
+    db: Connection, now: float, limit: int, lease: float, owner: str, grants: Grants | None
 ) -> tuple[list[Claim], bool]:
     """Claim what may be claimed of the head of those who wait; whether more are worth a look."""
     head: Any = db.execute(
@@ -100,8 +97,12 @@ def _some(
         "LEFT JOIN copies c ON c.source = b.source AND c.version = b.version ORDER BY b.token",
         (chosen, now, now + lease, owner),
     ).fetchall()
-    begin_by |= {row[1]: latest[row[0]] for row in rows if latest.get(row[0], math.inf) < math.inf}
-    return [
-        Claim(source, token, address, kind, due, json.loads(options) if options else {}, *rest)
-        for source, token, address, kind, due, options, *rest in rows
-    ], moved
+    return [_claim(row, latest.get(row[0], math.inf)) for row in rows], moved
+
+
+def _claim(row: Sequence[Any], begin_by: float) -> Claim:
+    source, token, address, kind, due, options, last, failures, latest, version, etag, modified, counted = row
+    about = json.loads(options) if options else {}
+    return Claim(
+        source, token, address, kind, due, about, last, failures, latest, version, etag, modified, counted, begin_by
+    )

@@ -6,15 +6,11 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any
 
-import zstandard
-
 from unstale.adapters.postgres_schema import Connection
-from unstale.adapters.sqlite_copies import _unpacked
-from unstale.errors import StoreError, sentence
+from unstale.adapters.store_shared import damaged_copy, packed, unpacked
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Copy, Entry
 
-_LEVEL = 3
 _NEWEST = 2**31 - 1
 
 
@@ -59,8 +55,8 @@ def keep(db: Connection, entries: Iterable[Entry], versions: int) -> dict[int, t
             renewed.append((*told, claim.source, claim.version))
             kept[claim.source] = claim.version, None
         else:
-            packed = zstandard.ZstdCompressor(level=_LEVEL).compress(body.data)
-            added.append((claim.source, claim.version + 1, entry.polled_at, digest, len(body.data), packed, *told))
+            frame = packed(body.data)
+            added.append((claim.source, claim.version + 1, entry.polled_at, digest, len(body.data), frame, *told))
             kept[claim.source] = claim.version + 1, digest
     with db.cursor() as cursor:
         if renewed:
@@ -110,17 +106,10 @@ def read(db: Connection, source: int, version: int | None) -> Copy | None:
     ).fetchone()
     if row is None:
         return None
-    number, taken_at, digest, size, packed, *told = row
-    data = _unpacked(digest, size, packed)
+    number, taken_at, digest, size, frame, *told = row
+    data = unpacked(digest, size, frame)
     if data is None:
-        raise StoreError(
-            sentence(
-                "copy",
-                f"{number} of source {source}",
-                "is damaged on the disk",
-                "poll the source again or restore a backup",
-            )
-        )
+        raise damaged_copy(source, number)
     return Copy(source, number, taken_at, digest, Body(data, *told))
 
 
@@ -129,6 +118,6 @@ def damaged(db: Connection) -> Iterator[tuple[int, int]]:
     with db.transaction(), db.cursor("bodies", binary=True) as cursor:
         cursor.itersize = 100
         cursor.execute("SELECT source, version, digest, size, body FROM copies ORDER BY source, version")
-        for source, version, digest, size, packed in cursor:
-            if _unpacked(digest, size, packed) is None:
+        for source, version, digest, size, frame in cursor:
+            if unpacked(digest, size, frame) is None:
                 yield source, version

@@ -11,35 +11,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from unstale.adapters import postgres_hosts
 from unstale.adapters.postgres_schema import PLANNING, Connection
 from unstale.adapters.postgres_store import PostgresStore
-from unstale.ports import Price
+from unstale.ports import HostNews, Lesson, Member, Price
 
 #: seconds without a sign of life after which a worker's share goes to others
 GONE = 5.0
 _NOW = "extract(epoch FROM clock_timestamp())::float8"
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A worker that is alive: its share of the budget, how full its bucket is, and what it says of itself."""
-
-    owner: str
-    share: float
-    level: float
-    burst: float
-    facts: Mapping[str, Any]
-
-
 class PostgresCrew(PostgresStore):
-    """The store as workers and their planner use it."""
+    """The store as workers and their planner use it; keeps the contract `SharedStore`."""
 
     def beat(
-        self, owner: str, held: float, level: float, burst: float, facts: Mapping[str, Any], lesson: bytes | None
+        self, owner: str, held: float, level: float, burst: float, facts: Mapping[str, float], lesson: bytes | None
     ) -> float:
         """A sign of life, with the share the worker goes by; the share that it may go by from now on."""
 
@@ -56,21 +44,16 @@ class PostgresCrew(PostgresStore):
 
         return self._write(work)
 
-    def setting(self, name: str) -> bytes | None:
-        """One setting as it is published, without going by the learner's state that is published beside it."""
-        row: Any = self._read(lambda db: db.execute("SELECT value FROM settings WHERE name = %s", (name,)).fetchone())
-        return row[0] if row else None
-
     def leave(self, owner: str) -> None:
         """A worker ends: its share is free."""
         self._write(lambda db, again: db.execute("DELETE FROM workers WHERE owner = %s", (owner,)))
 
-    def heard_all(self, news: Sequence[tuple[int, float, bool, float | None, float]]) -> None:
-        """What answers say about how their hosts want to be treated: source, time, refused, retry_after, spacing."""
+    def heard(self, news: Sequence[HostNews]) -> None:
+        """What answers say about how their hosts want to be treated holds for all from the next claim on."""
 
         def work(db: Connection, again: bool) -> None:
             for one in news:
-                postgres_hosts.heard(db, *one)
+                postgres_hosts.heard(db, one)
 
         self._write(work)
 
@@ -112,9 +95,10 @@ class PostgresCrew(PostgresStore):
 
         return self._write(work)
 
-    def lessons(self) -> list[tuple[int, bytes]]:
+    def lessons(self) -> list[Lesson]:
         """What workers' polls have taught of the fleet as a whole and no plan has taken up yet."""
-        return self._read(lambda db: db.execute("SELECT id, value FROM lessons ORDER BY id").fetchall())
+        rows = self._read(lambda db: db.execute("SELECT id, value FROM lessons ORDER BY id").fetchall())
+        return [Lesson(*row) for row in rows]
 
     def publish(self, settings: Mapping[str, bytes], price: Price | None, taken_up: Sequence[int]) -> None:
         """A plan's outcome; lessons that it has taken up go in the same transaction."""

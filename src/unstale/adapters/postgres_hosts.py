@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unstale.adapters.postgres_schema import Connection
+from unstale.ports import HostNews
 
 #: seconds for which a host that refuses without a date is left alone, doubled each time up to the last
 FIRST_PAUSE, LAST_PAUSE = 30.0, 3600.0
@@ -96,8 +97,8 @@ def sort_out(db: Connection, waiting: Sequence[tuple[int, int]], now: float, gra
     return Sorted(free, later)
 
 
-def heard(db: Connection, source: int, now: float, refused: bool, retry_after: float | None, spacing: float) -> None:
-    """What an answer says about how its host wants to be treated; `refused` if we asked too much."""
+def heard(db: Connection, news: HostNews) -> None:
+    """What an answer says about how its host wants to be treated."""
     db.execute(
         "UPDATE hosts SET asked = greatest(asked, %(spacing)s), "
         "refusals = CASE WHEN %(refused)s THEN refusals + 1 ELSE 0 END, "
@@ -106,11 +107,11 @@ def heard(db: Connection, source: int, now: float, refused: bool, retry_after: f
         "WHERE id = (SELECT site FROM beliefs WHERE source = %(source)s) "
         "AND (%(refused)s OR refusals > 0 OR asked < %(spacing)s OR %(wait)s::float8 IS NOT NULL)",
         {
-            "spacing": spacing,
-            "refused": refused,
-            "now": now,
-            "wait": retry_after,
-            "source": source,
+            "spacing": news.spacing,
+            "refused": news.refused,
+            "now": news.at,
+            "wait": news.retry_after,
+            "source": news.source,
             "first": FIRST_PAUSE,
             "last": LAST_PAUSE,
         },

@@ -18,10 +18,10 @@ from typing import Any
 import apsw
 from psycopg import sql
 
+from unstale.adapters.postgres_catalogue import place
 from unstale.adapters.postgres_copies import clean
 from unstale.adapters.postgres_listings import hosts_of
 from unstale.adapters.postgres_observations import cover
-from unstale.adapters.postgres_replica import place
 from unstale.adapters.postgres_schema import EDITING, Connection, lock
 from unstale.adapters.postgres_store import PostgresStore
 from unstale.adapters.sqlite_replica import SqliteReplica

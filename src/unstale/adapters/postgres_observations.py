@@ -16,16 +16,13 @@ from psycopg import sql
 
 from unstale.adapters.postgres_copies import clean
 from unstale.adapters.postgres_schema import PARTING, Connection, lock
-from unstale.adapters.sqlite_replica import ANSWERS
 from unstale.adapters.store_checks import LONGEST_REASON
+from unstale.adapters.store_shared import NUMBER, elapsed, first_in_stretch, stride
 from unstale.ports import Entry
 
 #: tokens of the first partition, of the smallest and of the largest
 FIRST, SMALLEST, LARGEST = 100_000, 10_000, 50_000_000
 _DAY = 86_400.0
-#: a belief is checkpointed when a source's polls pass a multiple of this share of the horizon
-_STRIDE = 0.25
-_NUMBER = {answer: i for i, answer in enumerate(ANSWERS)}
 _FOLD = (
     "INSERT INTO checkpoints(source, latest, last, found, belief) "
     "SELECT source, latest, last, found, belief FROM beliefs WHERE {} "
@@ -46,7 +43,7 @@ def cover(db: Connection, token: int, now: float, horizon: float) -> int:
         if newest:
             span, lasted = newest[1] - newest[0], now - newest[2]
             span = min(4 * span, LARGEST) if lasted < _DAY else span
-            span = max(span // 4, SMALLEST) if lasted > _STRIDE * horizon else span
+            span = max(span // 4, SMALLEST) if lasted > stride(horizon) else span
         while beyond <= token:
             first, beyond = beyond, beyond + span
             span = min(4 * span, LARGEST)
@@ -101,14 +98,7 @@ def drop_old(db: Connection, now: float, horizon: float) -> int:
 
 def checkpoint(db: Connection, entries: Sequence[Entry], horizon: float) -> None:
     """Keep the belief as it was before these polls, where they are a source's first in a new stretch of time."""
-    stride = _STRIDE * horizon
-    if math.isinf(stride):
-        return
-    new = [
-        e.claim.source
-        for e in entries
-        if e.claim.latest and (math.isinf(e.claim.last) or e.polled_at // stride != e.claim.last // stride)
-    ]
+    new = [e.claim.source for e in entries if first_in_stretch(e, horizon)]
     if new:
         db.execute(_FOLD.format("source = ANY(%s)").encode(), (new,))
 
@@ -129,8 +119,8 @@ def observe(db: Connection, entries: Sequence[Entry], epoch: int) -> None:
                     e.claim.token,
                     e.claim.source,
                     e.polled_at,
-                    _NUMBER[e.answer],
-                    None if math.isinf(e.claim.last) else e.polled_at - e.claim.last,
+                    NUMBER[e.answer],
+                    elapsed(e),
                     e.modified,
                     e.received,
                     clean(e.reason[:LONGEST_REASON]) or None,

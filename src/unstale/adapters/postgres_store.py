@@ -14,13 +14,14 @@ from dataclasses import astuple
 from typing import Any, Literal, TypeVar
 
 from unstale.adapters import postgres_claims, postgres_copies, postgres_outbox
+from unstale.adapters.postgres_catalogue import place
 from unstale.adapters.postgres_columns import PRICE
 from unstale.adapters.postgres_hosts import Grants
+from unstale.adapters.postgres_link import PATIENCE
 from unstale.adapters.postgres_listings import hosts_of, insert, replace
 from unstale.adapters.postgres_observations import checkpoint, cover, observe
-from unstale.adapters.postgres_replica import PATIENCE, PostgresReplica, place
+from unstale.adapters.postgres_replica import PostgresReplica
 from unstale.adapters.postgres_schema import EDITING, Connection, connect, lock, migrate, worded
-from unstale.adapters.sqlite_store import HORIZON, VERSIONS, _answered
 from unstale.adapters.store_checks import (
     check_claim,
     check_due,
@@ -29,6 +30,7 @@ from unstale.adapters.store_checks import (
     check_names,
     refuse_duplicates,
 )
+from unstale.adapters.store_shared import HORIZON, VERSIONS, answered
 from unstale.addresses import host_of
 from unstale.core.checks import number
 from unstale.errors import require
@@ -42,11 +44,11 @@ _MANY = 10_000
 
 
 class PostgresStore(PostgresReplica):
-    """Keeps the contracts `Store`, `Replica` and `Outbox` in a PostgreSQL database, for many processes at a time.
+    """Keeps the contract `Store` in a PostgreSQL database, for many processes at a time.
 
     `versions` and `horizon` (seconds) bound its growth. Missing tables are made, unless `create` is false. With
-    `grants`, sources are claimed only while their hosts are free; `begin_by` then says, of the newest claims by their
-    tokens, when a poll must have begun. A session that is idle for `idle` seconds is ended by the server.
+    `grants`, sources are claimed only while their hosts are free, and say by when their polls must have begun. A
+    session that is idle for `idle` seconds is ended by the server.
     """
 
     def __init__(
@@ -64,7 +66,6 @@ class PostgresStore(PostgresReplica):
         require(versions >= 1, "versions", versions, "must be 1 or more", "keep at least the newest copy")
         self._versions, self._horizon = int(versions), number("horizon", horizon, above=0, infinite=True)
         self._create, self._grants, self._idle = create, grants, idle
-        self.begin_by: dict[int, float] = {}
         #: the learner's state that this process goes by, and the first token without a partition
         self._epoch = self._beyond = 0
         super().__init__(dsn, schema=schema, patience=patience)
@@ -164,7 +165,7 @@ class PostgresStore(PostgresReplica):
             # Of a lost commit nobody knows the tokens.
             lost = postgres_claims.end(db, owner, claimed_at=now) if again else 0
             expired = postgres_claims.expire(db, now)
-            claims, self.begin_by = postgres_claims.claim(db, now, int(limit), lease, owner, self._grants)
+            claims = postgres_claims.claim(db, now, int(limit), lease, owner, self._grants)
             self._count(db, {"given_back": lost, "expired": expired, "claimed": len(claims)})
             return claims
 
@@ -298,7 +299,7 @@ class PostgresStore(PostgresReplica):
         observe(db, mine, self._epoch)
         kept = postgres_copies.keep(db, mine, self._versions)
         versions = [kept.get(e.claim.source, (e.claim.version, None)) for e in mine]
-        last, bound, found, failures = zip(*(_answered(e) for e in mine), strict=True)
+        made = [answered(e) for e in mine]
         db.execute(
             f"UPDATE beliefs b SET {postgres_claims.FREE}, due = n.due, last = n.last, "
             "found = least(n.bound, coalesce(n.found, b.found)), failures = n.failures, latest = n.token, "
@@ -310,10 +311,10 @@ class PostgresStore(PostgresReplica):
                 [e.claim.source for e in mine],
                 [e.claim.token for e in mine],
                 [float(e.due) for e in mine],
-                list(last),
-                list(bound),
-                list(found),
-                list(failures),
+                [one.last for one in made],
+                [one.bound for one in made],
+                [one.found for one in made],
+                [one.failures for one in made],
                 [version for version, _ in versions],
                 [e.belief for e in mine],
             ),

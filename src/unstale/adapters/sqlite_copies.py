@@ -9,12 +9,10 @@ from collections.abc import Iterator
 from hashlib import sha256
 
 import apsw
-import zstandard
 
-from unstale.errors import StoreError, sentence
+from unstale.adapters.store_shared import damaged_copy, packed, unpacked
 from unstale.ports import Body, Copy
 
-_LEVEL = 3
 _NEWEST = 2**62
 
 
@@ -37,9 +35,9 @@ def keep(
         )
         return newest, None
     if content is None:
-        packed = zstandard.ZstdCompressor(level=_LEVEL).compress(body.data)
         db.execute(
-            "INSERT INTO contents(digest, size, uses, body) VALUES (?, ?, 0, ?)", (digest, len(body.data), packed)
+            "INSERT INTO contents(digest, size, uses, body) VALUES (?, ?, 0, ?)",
+            (digest, len(body.data), packed(body.data)),
         )
         content = db.last_insert_rowid()
     version = newest + 1
@@ -63,17 +61,10 @@ def read(db: apsw.Connection, source: int, version: int | None) -> Copy | None:
     ).fetchone()
     if row is None:
         return None
-    number, taken_at, *told, digest, size, packed = row
-    data = _unpacked(digest, size, packed)
+    number, taken_at, *told, digest, size, frame = row
+    data = unpacked(digest, size, frame)
     if data is None:
-        raise StoreError(
-            sentence(
-                "copy",
-                f"{number} of source {source}",
-                "is damaged on the disk",
-                "poll the source again or restore a backup",
-            )
-        )
+        raise damaged_copy(source, number)
     return Copy(source, number, taken_at, digest, Body(data, *told))
 
 
@@ -81,22 +72,9 @@ def damaged(db: apsw.Connection) -> Iterator[tuple[int, int]]:
     """Every (source, version) whose bytes are not what was stored."""
     broken = [
         content
-        for content, digest, size, packed in db.execute("SELECT id, digest, size, body FROM contents ORDER BY id")
-        if _unpacked(digest, size, packed) is None
+        for content, digest, size, frame in db.execute("SELECT id, digest, size, body FROM contents ORDER BY id")
+        if unpacked(digest, size, frame) is None
     ]
     for content in broken:
         yield from db.execute("SELECT source, version FROM copies WHERE content = ? ORDER BY 1, 2", (content,))
     yield from db.execute("SELECT source, version FROM copies WHERE content NOT IN (SELECT id FROM contents)")
-
-
-def _unpacked(digest: bytes | None, size: int, packed: bytes) -> bytes | None:
-    if digest is None:
-        return None
-    try:
-        # A damaged header can claim any size, so it is read before room is made for it.
-        if zstandard.frame_content_size(packed) != size:
-            return None
-        data: bytes = zstandard.ZstdDecompressor().decompress(packed)
-    except zstandard.ZstdError:
-        return None
-    return data if sha256(data).digest() == digest else None

@@ -6,17 +6,15 @@ the belief of today, whatever was dropped before.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
 import apsw
 
 from unstale.adapters import sqlite_epochs
+from unstale.adapters.store_shared import first_in_stretch
 from unstale.ports import Entry
 
-#: a belief is checkpointed when a source's polls pass a multiple of this share of the horizon
-_STRIDE = 0.25
 #: at most so many old observations are looked at per new one, so that catching up never stops the engine
 _LOOKS = 4
 _FOLD = (
@@ -27,17 +25,7 @@ _FOLD = (
 
 def checkpoint(db: apsw.Connection, entries: Iterable[Entry], horizon: float) -> None:
     """Keep the belief as it was before these polls, where they are a source's first in a new stretch of time."""
-    stride = _STRIDE * horizon
-    if math.isinf(stride):
-        return
-    db.executemany(
-        _FOLD + "source = ?",
-        (
-            (e.claim.source,)
-            for e in entries
-            if e.claim.latest and (math.isinf(e.claim.last) or e.polled_at // stride != e.claim.last // stride)
-        ),
-    )
+    db.executemany(_FOLD + "source = ?", ((e.claim.source,) for e in entries if first_in_stretch(e, horizon)))
 
 
 def drop_old(db: apsw.Connection, now: float, horizon: float, recorded: int) -> None:

@@ -20,7 +20,8 @@ from typing import Any, Literal
 import apsw
 
 from unstale.adapters import sqlite_copies, sqlite_epochs, sqlite_outbox
-from unstale.adapters.sqlite_replica import ANSWERS, SqliteReplica
+from unstale.adapters.sqlite_catalogue import PRICE
+from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_retention import checkpoint, drop_old
 from unstale.adapters.sqlite_schema import connect
 from unstale.adapters.store_checks import (
@@ -32,22 +33,17 @@ from unstale.adapters.store_checks import (
     check_names,
     refuse_duplicates,
 )
+from unstale.adapters.store_shared import HORIZON, NUMBER, VERSIONS, answered, elapsed
 from unstale.core.checks import number
 from unstale.errors import require
 from unstale.keeper.outcomes import Answer
 from unstale.ports import LEARNER, Claim, Entry, Event, Listing, Price
 
-#: seconds for which observations are kept, unless said otherwise
-HORIZON = 90 * 86400.0
-#: versions of a source that are kept
-VERSIONS = 3
-
-_NUMBER = {answer: i for i, answer in enumerate(ANSWERS)}
 _PUT_BACK = "INSERT INTO sched(due, source) SELECT due, source FROM beliefs WHERE source = ?"
 
 
 class SqliteStore(SqliteReplica):
-    """Keeps the contracts `Store`, `Replica` and `Outbox` in one file.
+    """Keeps the contract `Store` in one file.
 
     `versions` and `horizon` (seconds) bound its growth. A missing file is made, unless `create` is false.
     """
@@ -194,7 +190,7 @@ class SqliteStore(SqliteReplica):
                 "UPDATE beliefs SET due = ?, last = ?, found = min(?, coalesce(?, found)), failures = ?, latest = ?, "
                 "version = ?, belief = coalesce(?, belief) WHERE source = ?",
                 (
-                    (e.due, *_answered(e), e.claim.token, version, e.belief, e.claim.source)
+                    (e.due, *_standing(e), e.claim.token, version, e.belief, e.claim.source)
                     for e, (version, _) in zip(mine, kept, strict=True)
                 ),
             )
@@ -218,8 +214,7 @@ class SqliteStore(SqliteReplica):
                 sqlite_epochs.begin(db, settings[LEARNER], mine, price)
             if price is not None:
                 db.execute(
-                    "INSERT INTO prices(at, price, budget, fresh, even, polls, changed, failed, spent) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    f"INSERT INTO prices({PRICE}) VALUES ({', '.join('?' * len(Price.__slots__))})",
                     astuple(price),
                 )
                 db.execute("DELETE FROM prices WHERE at < ?", (price.at - self._horizon,))
@@ -306,14 +301,9 @@ class SqliteStore(SqliteReplica):
                 raise
 
 
-def _answered(entry: Entry) -> tuple[float, float, float | None, int]:
-    """When the source last answered, the latest that a change can have been found, when one was, and the failures.
-
-    After a clock has jumped back, time runs from the new reading: nothing is dated later than the last answer.
-    """
-    if entry.answer is Answer.FAILED:
-        return entry.claim.last, math.inf, None, entry.claim.failures + 1
-    return entry.polled_at, entry.polled_at, entry.polled_at if entry.answer is Answer.CHANGED else None, 0
+def _standing(entry: Entry) -> tuple[float, float, float | None, int]:
+    made = answered(entry)
+    return made.last, made.bound, made.found, made.failures
 
 
 def _observe(db: apsw.Connection, entries: Iterable[Entry], epoch: int) -> None:
@@ -325,8 +315,8 @@ def _observe(db: apsw.Connection, entries: Iterable[Entry], epoch: int) -> None:
                 e.claim.token,
                 e.claim.source,
                 e.polled_at,
-                _NUMBER[e.answer],
-                None if math.isinf(e.claim.last) else e.polled_at - e.claim.last,
+                NUMBER[e.answer],
+                elapsed(e),
                 e.modified,
                 e.received,
                 e.reason[:LONGEST_REASON] or None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unstale.adapters.sqlite_shelf import SqliteShelf
+from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.reading import BeliefPart, engine_runs, engine_says, reading
 from unstale.cli.settings import Settings
@@ -30,7 +30,7 @@ _WORST = 20
 _INTERVALS = ("min_interval", "max_interval")
 
 
-class FleetService(SqliteShelf):
+class FleetService(SqliteReplica):
     """Keeps the server's contracts `Books` and `Weights` on a store file; it writes only where it is told to."""
 
     def __init__(self, settings: Settings, *, writing: bool) -> None:
@@ -140,6 +140,10 @@ class FleetService(SqliteShelf):
     def set_budget(self, budget: float | None) -> None:
         """Overrule the budget of the settings, or no longer."""
         self._opened().record([], settings={"budget": b"" if budget is None else repr(budget).encode()})
+
+    def weights(self, sources: Sequence[int]) -> dict[int, float]:
+        """The weights of those of these sources that exist."""
+        return {one.id: one.weight for one in self.listings(sources)}
 
     def weigh(self, weights: Mapping[int, float], settings: Mapping[str, bytes]) -> None:
         """Change weights, if there are any to change, and keep settings."""

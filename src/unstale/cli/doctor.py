@@ -103,7 +103,7 @@ def _compare(replica: SqliteReplica, ids: list[int]) -> tuple[np.ndarray[Any, An
     start, told = _start(replica, ids, WIDTH)
     after = replica.columns_of(ids, WIDTH)
     # Read last: every epoch that one of these polls names has begun by now.
-    taught = replay(told, start, dict(replica.epochs()))
+    taught = replay(told, start, {one.number: one.state for one in replica.epochs()})
     if len(after.source) != len(ids):
         return np.array([0, 0, 0, 0, len(ids)]), 0.0
     still = (before.beliefs == after.beliefs).all(axis=1) & (before.last == after.last)
@@ -134,10 +134,10 @@ def _start(replica: SqliteReplica, ids: list[int], width: int) -> tuple[Taught, 
         seen = replica.observations(source, _ALL)
         held = replica.checkpoint(source)
         if held is not None:
-            latest, start.last[row], start.found[row], belief = held
-            if belief is not None and len(belief) == 8 * width:
-                start.rows[row] = np.frombuffer(belief)
-            seen = [one for one in seen if one.token > latest]
+            start.last[row], start.found[row] = held.last, held.found
+            if held.belief is not None and len(held.belief) == 8 * width:
+                start.rows[row] = np.frombuffer(held.belief)
+            seen = [one for one in seen if one.token > held.latest]
         rows += [row] * len(seen)
         polls += reversed(seen)
     answers = [one.answer for one in polls]

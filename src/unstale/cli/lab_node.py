@@ -26,14 +26,14 @@ from unstale.adapters.addresses import Gate
 from unstale.adapters.http_fetcher import HttpFetcher
 from unstale.adapters.replica_fetcher import ReplicaFetcher
 from unstale.adapters.replica_peering import ReplicaPeering
-from unstale.adapters.sqlite_shelf import SqliteShelf
+from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.engine.clock import SystemClock
 from unstale.engine.judge import judge
 from unstale.engine.peers import Peers, PeerTerms, claim_now
 from unstale.engine.store_executor import StoreExecutor
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Claim, Entry, Fetched, Fetcher, Listing, Request
+from unstale.ports import Claim, Entry, Fetched, Fetcher, Listing, Request, Store
 from unstale.server.app import replica
 from unstale.server.digests import digest_route
 from unstale.server.serving import serve
@@ -51,7 +51,7 @@ class Poller:
     """Polls every source of a store at `rate`, each at random times, and notes what is served from when on."""
 
     def __init__(
-        self, executor: StoreExecutor, fetcher: Fetcher, rate: float, rng: np.random.Generator, notes: TextIO
+        self, executor: StoreExecutor[Store], fetcher: Fetcher, rate: float, rng: np.random.Generator, notes: TextIO
     ) -> None:
         self._executor, self._fetcher, self._rate, self._rng, self._notes = executor, fetcher, rate, rng, notes
         self._due: dict[int, float] = {}
@@ -100,7 +100,7 @@ class Poller:
             await self._record([(claim, by_source[claim.source], due) for claim, due in newer])
         return len(newer)
 
-    def _give_back(self, store: Any, claims: Sequence[tuple[Claim, float]]) -> None:
+    def _give_back(self, store: Store, claims: Sequence[tuple[Claim, float]]) -> None:
         store.set_due([claim.source for claim, _ in claims], [due for _, due in claims])
         store.give_back("lab", [claim for claim, _ in claims])
 
@@ -138,16 +138,15 @@ class Poller:
         return float(self._rng.exponential(1.0 / self._rate))
 
 
-def _claim(now: float, store: Any) -> list[Claim]:
-    claims: list[Claim] = store.claim(now, 100, lease=LEASE, owner="lab")
-    return claims
+def _claim(now: float, store: Store) -> list[Claim]:
+    return store.claim(now, 100, lease=LEASE, owner="lab")
 
 
 async def node(told: dict[str, Any], lines: asyncio.Queue[dict[str, Any] | None]) -> None:
     """Serve at once; poll once told whom; end when nothing more is told."""
     stop, name = asyncio.Event(), str(told["name"])
     executor = StoreExecutor(lambda: SqliteStore(told["store"]))
-    shelf = SqliteShelf(told["store"])
+    shelf = SqliteReplica(told["store"])
     app = replica(shelf, name=name, more=[digest_route(shelf, time.time, name)])
     server = asyncio.create_task(serve(app, "127.0.0.1", 0, token=None, stop=stop, ready=lambda port: _say(port=port)))
     web = HttpFetcher(Gate(["127.0.0.0/8"]))

@@ -129,7 +129,7 @@ async def run(
     `made` is a token for this run, where the environment has none.
     """
     from unstale.adapters.environment import filled
-    from unstale.adapters.sqlite_shelf import SqliteShelf
+    from unstale.adapters.sqlite_replica import SqliteReplica
     from unstale.cli.books import FleetService
     from unstale.server.app import replica
     from unstale.server.asking import StoreAsker
@@ -144,7 +144,7 @@ async def run(
     own, token = settings.server, token_of(settings)
     name = settings.replicas.name or name
     with ExitStack() as opened:
-        shelf = SqliteShelf(settings.store)
+        shelf = SqliteReplica(settings.store)
         opened.callback(shelf.close)
         books = FleetService(settings, writing=True)
         opened.callback(books.close)

@@ -14,7 +14,7 @@ import numpy as np
 
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError, require
-from unstale.ports import Clock, Event
+from unstale.ports import Clock, Event, Store
 
 #: most events handed over at once
 BATCH = 64
@@ -54,7 +54,11 @@ class Deliveries:
     """
 
     def __init__(
-        self, executor: StoreExecutor, sinks: Sequence[Sink], clock: Clock, rng: np.random.Generator | None = None
+        self,
+        executor: StoreExecutor[Store],
+        sinks: Sequence[Sink],
+        clock: Clock,
+        rng: np.random.Generator | None = None,
     ) -> None:
         names = [sink.name for sink in sinks]
         for name in names:

@@ -11,7 +11,7 @@ from typing import Any
 from unstale.addresses import host_of
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError
-from unstale.ports import Clock, Listing, Peering
+from unstale.ports import Clock, Listing, Peering, Store
 
 #: seconds between two looks at what there is, and as long as nothing was seen
 EVERY, SOON = 60.0, 5.0
@@ -31,7 +31,7 @@ class Following:
         self,
         upstream: str,
         peering: Peering,
-        executor: StoreExecutor,
+        executor: StoreExecutor[Store],
         clock: Clock,
         *,
         select: str = "*",
@@ -81,7 +81,7 @@ class Following:
             self._tell("followed", {"upstream": self._upstream, "added": added, "removed": gone})
         return added, gone, len(wanted)
 
-    def _take_over(self, store: Any, wanted: set[str], now: float) -> tuple[int, int]:
+    def _take_over(self, store: Store, wanted: set[str], now: float) -> tuple[int, int]:
         ours: dict[str, int] = {}
         after = 0
         while some := store.search(kind=KIND, after=after, limit=CHUNK):

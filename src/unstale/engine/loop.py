@@ -32,7 +32,7 @@ from unstale.engine.summary import summary
 from unstale.errors import StoreError
 from unstale.keeper.outcomes import Answer
 from unstale.keeper.scheduler import Integers, Scheduler
-from unstale.ports import LEARNER, Claim, Clock, Fetched, Price
+from unstale.ports import LEARNER, Claim, Clock, Fetched, Price, Store
 
 #: seconds between two claims at least, and between two looks at a store that others may have moved
 BEAT, LOOK = 0.02, 0.05
@@ -65,7 +65,7 @@ class Engine:
 
     def __init__(
         self,
-        executor: StoreExecutor,
+        executor: StoreExecutor[Store],
         config: EngineConfig,
         clock: Clock,
         look: Callable[[Claim], Awaitable[Fetched]],
@@ -406,7 +406,7 @@ class Engine:
         """Give claims back, to be due at other times."""
         claims, due = [claim for claim, _ in later], [at for _, at in later]
 
-        def give_back(store: Any) -> None:
+        def give_back(store: Store) -> None:
             store.set_due([claim.source for claim in claims], due)
             store.give_back(self.config.owner, claims)
 

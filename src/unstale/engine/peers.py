@@ -22,7 +22,7 @@ from unstale.engine.budget import Bucket
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError, require
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Claim, Clock, Fetched, Peering
+from unstale.ports import Claim, Clock, Fetched, Peering, Store
 
 News = Sequence[tuple[int, Fetched]]
 
@@ -90,7 +90,7 @@ class Peers:
         self,
         config: PeerTerms,
         peering: Peering,
-        executor: StoreExecutor,
+        executor: StoreExecutor[Store],
         accept: Callable[[News], Awaitable[int]],
         clock: Clock,
         *,
@@ -176,18 +176,19 @@ class Peers:
         found: list[tuple[int, Fetched]] = []
         wanted, doubtful = [], []
         for address, as_of, digest in rows:
-            if address not in ours or as_of <= ours[address][1] + TICK:
+            mine = ours.get(address)
+            if mine is None or as_of <= mine.last + TICK:
                 continue
-            source, last, digests = ours[address]
-            if digests and digest == digests[0]:
+            source = mine.source
+            if mine.digests and digest == mine.digests[0]:
                 peer.confirmed += 1
                 found.append((source, Fetched(Answer.UNCHANGED, as_of)))
-            elif digest in digests:
+            elif digest in mine.digests:
                 # An old copy under a new time: a source that went back to what it was, or a lie. The source knows.
                 doubtful.append(source)
                 self._doubt(peer, address)
             else:
-                wanted.append((source, address, as_of, digest, last))
+                wanted.append((source, address, as_of, digest, mine.last))
         if doubtful:
             now = self._clock.now()
             await self._executor.do(lambda store: store.set_due(doubtful, [now] * len(doubtful)))
@@ -235,7 +236,9 @@ class Peers:
         self._tell("peer_dropped" if false else "peer_failed", {"peer": peer.address, "reason": reason, "for": rest})
 
 
-def claim_now(store: Any, sources: Sequence[int], now: float, *, lease: float, owner: str) -> list[tuple[Claim, float]]:
+def claim_now(
+    store: Store, sources: Sequence[int], now: float, *, lease: float, owner: str
+) -> list[tuple[Claim, float]]:
     """Claims on just these sources with the times they were due; those that somebody polls already are left out.
 
     In one go on the store's thread: they are made longest overdue, so the next claims are theirs.

@@ -24,7 +24,7 @@ from unstale.engine.summary import summary
 from unstale.engine.worker import LIFE, PLAN
 from unstale.errors import StoreError
 from unstale.keeper.scheduler import Scheduler
-from unstale.ports import LEARNER, Clock, FleetColumns, Price
+from unstale.ports import LEARNER, Clock, FleetColumns, Member, Price, SharedStore
 
 #: times as long as a plan took, the next one is not begun
 PART = 5.0
@@ -35,7 +35,7 @@ class Planner:
 
     def __init__(
         self,
-        executor: StoreExecutor,
+        executor: StoreExecutor[SharedStore],
         config: EngineConfig,
         clock: Clock,
         host_limits: HostLimits,
@@ -49,7 +49,7 @@ class Planner:
             host_limits,
             tell,
         )
-        self._crew: Sequence[Any] = ()
+        self._crew: Sequence[Member] = ()
         self._plan_at = self._review_at = -math.inf
         self._edited = -1
         #: what the counters said when a price was last kept, and what the workers had spent
@@ -94,7 +94,7 @@ class Planner:
     async def _divide(self) -> None:
         rate = self._config.rate
 
-        def divide(store: Any) -> tuple[Sequence[Any], int]:
+        def divide(store: SharedStore) -> tuple[Sequence[Member], int]:
             return store.divide(rate), store.counters().get("edited", 0)
 
         self._crew, edited = await self._executor.do(divide)
@@ -112,9 +112,9 @@ class Planner:
         learner, settings, taken_up = scheduler.learner, {}, []
         until = now + max(next_look(scheduler, config.rate), min(PART * self._took, LATEST))
         if now >= self._review_at or LEARNER not in standing.settings:
-            taken_up = [number for number, _ in lessons]
-            for _, lesson in lessons:
-                teach(learner.timing, lesson)
+            taken_up = [lesson.number for lesson in lessons]
+            for lesson in lessons:
+                teach(learner.timing, lesson.value)
             if math.isfinite(self._review_at) or taken_up:
                 await self._executor.aside(learner.review)
             settings[LEARNER] = kept(learner)
@@ -127,7 +127,7 @@ class Planner:
         news = await self._news(standing, scheduler, now)
         settings |= self._told(scheduler, news or standing.price, now)
 
-        def publish(store: Any) -> None:
+        def publish(store: SharedStore) -> None:
             if not store.elect():
                 raise StoreError("another worker plans now: nothing was published")
             if len(late):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from unstale.engine.host_limits import HOME, HostLimits
+from unstale.ports import HostNews
 
 #: seconds after a refusal in which answers are told too, for they end it
 SORE = 7200.0
-
-News = tuple[int, float, bool, float | None, float]
 
 
 class SharedHostLimits(HostLimits):
@@ -16,13 +15,13 @@ class SharedHostLimits(HostLimits):
     >>> host_limits = SharedHostLimits()
     >>> host_limits.heard("7", 10.0, refused=True, retry_after=None, spacing=0.0)
     >>> host_limits.heard("8", 11.0, refused=False, retry_after=None, spacing=0.0)
-    >>> host_limits.taken()
-    [(7, 10.0, True, None, 0.0), (8, 11.0, False, None, 0.0)]
+    >>> [(news.source, news.at, news.refused) for news in host_limits.taken()]
+    [(7, 10.0, True), (8, 11.0, False)]
     """
 
     def __init__(self) -> None:
         super().__init__(lambda host: HOME)
-        self._news: list[News] = []
+        self._news: list[HostNews] = []
         self._refused = -SORE
 
     def end(self, name: str) -> None:
@@ -33,13 +32,13 @@ class SharedHostLimits(HostLimits):
         if refused:
             self._refused = now
         if refused or retry_after is not None or spacing > 0.0 or now < self._refused + SORE:
-            self._news.append((int(name), now, refused, retry_after, spacing))
+            self._news.append(HostNews(int(name), now, refused, retry_after, spacing))
 
-    def taken(self) -> list[News]:
+    def taken(self) -> list[HostNews]:
         """What was heard since the last time."""
         news, self._news = self._news, []
         return news
 
-    def keep(self, news: list[News]) -> None:
+    def keep(self, news: list[HostNews]) -> None:
         """This could not be passed on yet."""
         self._news[:0] = news

@@ -9,44 +9,56 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 from unstale.errors import StoreError
+from unstale.ports import Opened
 
 T = TypeVar("T")
+P = ParamSpec("P")
+#: what is asked of the store: whoever needs less of it takes an executor of a store that does more
+S_co = TypeVar("S_co", bound=Opened, covariant=True)
 
 
-class StoreExecutor:
+class StoreExecutor(Generic[S_co]):
     """Takes a function of the store to the store. `opened` opens the store, at first and after a failure.
 
     A `quick` store is asked where the caller is, but for what takes long. With `threads=False` everything runs where it
     is called: for virtual time.
     """
 
-    def __init__(self, opened: Callable[[], Any], *, threads: bool = True, quick: bool = False) -> None:
-        self._open, self.store = opened, opened()
+    def __init__(self, opened: Callable[[], S_co], *, threads: bool = True, quick: bool = False) -> None:
+        self._open, self._store = opened, opened()
         self._thread = ThreadPoolExecutor(1, "store") if threads else None
         self._quick = quick or not threads
         self._turn = asyncio.Lock()
-        #: whether others may write to the store behind our back
-        self.shared = hasattr(self.store, "moved")
+
+    @property
+    def store(self) -> S_co:
+        """The store as it is open now."""
+        return self._store
+
+    @property
+    def shared(self) -> bool:
+        """Whether others may write to the store behind our back."""
+        return self._store.moved() is not None
 
     def moved(self) -> int:
         """A number that changes when another process has written."""
-        return int(self.store.moved()) if self.shared else 0
+        return self._store.moved() or 0
 
-    async def do(self, work: Callable[[Any], T], *, long: bool = False) -> T:
+    async def do(self, work: Callable[[S_co], T], *, long: bool = False) -> T:
         """The answer of the store; `long` if it may take a while."""
         async with self._turn:
             if self._thread is None or (self._quick and not long):
-                return work(self.store)
-            return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(self.store))
+                return work(self._store)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(self._store))
 
-    async def aside(self, work: Callable[..., T], *args: Any) -> T:
+    async def aside(self, work: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
         """Numbers that take a while, without holding up the polls."""
-        return work(*args) if self._thread is None else await asyncio.to_thread(work, *args)
+        return work(*args, **more) if self._thread is None else await asyncio.to_thread(work, *args, **more)
 
-    async def insist(self, work: Callable[[Any], T], stop: asyncio.Event, wait: float = 0.5) -> T | None:
+    async def insist(self, work: Callable[[S_co], T], stop: asyncio.Event, wait: float = 0.5) -> T | None:
         """The answer of the store, asked again until it gives one or `stop` is set."""
         while not stop.is_set():
             try:
@@ -59,13 +71,13 @@ class StoreExecutor:
     async def reopen(self) -> None:
         """Open the store anew; the old one stays if that fails."""
 
-        def anew(store: Any) -> Any:
+        def anew(store: Opened) -> S_co:
             opened = self._open()
             store.close()
             return opened
 
         try:
-            self.store = await self.do(anew)
+            self._store = await self.do(anew)
         except StoreError:
             return
 
@@ -73,4 +85,4 @@ class StoreExecutor:
         """Give back store and thread."""
         if self._thread is not None:
             self._thread.shutdown()
-        self.store.close()
+        self._store.close()

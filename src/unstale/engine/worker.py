@@ -30,7 +30,7 @@ from unstale.engine.shared_host_limits import SharedHostLimits
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError
 from unstale.keeper.scheduler import Scheduler
-from unstale.ports import LEARNER, Claim, Clock, Fetched, FleetColumns
+from unstale.ports import LEARNER, Claim, Clock, Fetched, FleetColumns, SharedStore
 
 #: seconds between signs of life, between lessons passed on, and between looks for what is due while nothing is
 LIFE, LESSON, CALM = 1.0, 10.0, 0.1
@@ -43,7 +43,7 @@ class Worker(Engine):
 
     def __init__(
         self,
-        executor: StoreExecutor,
+        executor: StoreExecutor[SharedStore],
         config: EngineConfig,
         clock: Clock,
         look: Callable[[Claim], Awaitable[Fetched]],
@@ -52,6 +52,7 @@ class Worker(Engine):
         tell: Callable[[str, Mapping[str, Any]], None] = lambda name, facts: None,
     ) -> None:
         self._shared = SharedHostLimits()
+        self._shared_executor = executor
         super().__init__(executor, config, clock, look, content=content, host_limits=self._shared, tell=tell)
         self.bucket.set(0.0, self.bucket.burst)
         self._scale, self._price, self._dearest = math.nan, math.nan, 1.0
@@ -73,7 +74,7 @@ class Worker(Engine):
         finally:
             try:
                 await self._give_back_late()
-                await self._executor.do(lambda store: store.leave(self.config.owner))
+                await self._shared_executor.do(lambda store: store.leave(self.config.owner))
             except StoreError as error:
                 self._tell("store_failed", {"reason": str(error)})
 
@@ -92,8 +93,10 @@ class Worker(Engine):
         room = min(self._most, free, int(self.bucket.level(now) / self._dearest + 1e-9))
         if room < 1 or math.isnan(self._scale):
             return min(max(self.bucket.wait(self._dearest, now), BEAT), CALM)
-        claims, begin_by = await self._executor.do(lambda store: _claimed(store, now, room, self.config))
-        self._begin_all(claims, begin_by, now)
+        claims = await self._executor.do(
+            lambda store: store.claim(now, room, lease=self.config.lease, owner=self.config.owner)
+        )
+        self._begin_all(claims, now)
         self._calm = BEAT if claims else min(2.0 * self._calm, CALM)
         return 0.0 if len(claims) == self._most else self._calm
 
@@ -107,15 +110,15 @@ class Worker(Engine):
         facts = {name: getattr(self.counters, name) for name in ("polls", "changed", "unchanged", "failed")}
         facts |= {"spent": self.bucket.spent, "in_flight": self.in_flight}
 
-        def live(store: Any) -> tuple[float, bytes | None]:
+        def live(store: SharedStore) -> tuple[float, bytes]:
             if news:
-                store.heard_all(news)
+                store.heard(news)
             told = None if lesson is None else lesson.tobytes()
             share = store.beat(self.config.owner, held, level, self.bucket.burst, facts, told)
             return share, store.setting(PLAN)
 
         try:
-            share, published = await self._executor.do(live)
+            share, published = await self._shared_executor.do(live)
         except StoreError:
             self._shared.keep(news)
             if lesson is not None:
@@ -127,11 +130,11 @@ class Worker(Engine):
         self.bucket.set(share, max(BURST_SECONDS * share, 2.0 * self._dearest))
         self._beat_at = now + LIFE
 
-    def _begin_all(self, claims: Sequence[Claim], begin_by: Mapping[int, float], claimed_at: float) -> None:
+    def _begin_all(self, claims: Sequence[Claim], claimed_at: float) -> None:
         # A poll has to end before its claim does.
         latest = claimed_at + 0.5 * self.config.lease
         for claim in claims:
-            self._begin_by[claim.token] = min(begin_by.get(claim.token, math.inf), latest)
+            self._begin_by[claim.token] = min(claim.begin_by, latest)
             # What it costs is known when it is recorded.
             self.bucket.spend(self._dearest)
             self._start(claim, str(claim.source))
@@ -193,7 +196,3 @@ class Worker(Engine):
 
     async def _publish(self, now: float, price: float, settings: dict[str, bytes]) -> None:
         """Publishing is the planner's."""
-
-
-def _claimed(store: Any, now: float, room: int, config: EngineConfig) -> tuple[list[Claim], dict[int, float]]:
-    return store.claim(now, room, lease=config.lease, owner=config.owner), store.begin_by

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from unstale.errors import InputError, StoreError
+from unstale.ports import ReadStore
 from unstale.server import bounds, endpoints
 from unstale.server.api_fleet import Fleet
 from unstale.server.api_sources import Sources
@@ -19,11 +20,11 @@ from unstale.server.endpoints import Call, Endpoint, as_json
 from unstale.server.endpoints import refusal as refusal
 from unstale.server.live import Live
 from unstale.server.metrics import Metrics
-from unstale.server.shelf import Asker, Shelf
+from unstale.server.shelf import Asker
 from unstale.server.websub import Websub
 
 
-def health(shelf: Shelf, clock: Callable[[], float]) -> list[BaseRoute]:
+def health(shelf: ReadStore, clock: Callable[[], float]) -> list[BaseRoute]:
     """Whether the replica lives, and whether what it reads is recent."""
 
     async def healthz(_: Request) -> Response:
@@ -37,7 +38,7 @@ def health(shelf: Shelf, clock: Callable[[], float]) -> list[BaseRoute]:
         except InputError as error:
             return refusal(400, str(error))
         try:
-            heard, now = shelf.heard(), clock()
+            heard, now = shelf.answered_at(), clock()
         except StoreError as error:
             return refusal(503, str(error))
         if wish.max_age is not None and now - heard > wish.max_age:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import astuple
 from typing import Any
 
 from unstale.errors import InputError, sentence
@@ -132,9 +133,9 @@ class Fleet:
 
     async def hosts(self, call: Call) -> Any:
         """The hosts with most sources first."""
-        rows = await self._slowly.get("hosts", self._books.host_rows)
-        rows = sorted(rows, key=lambda row: (-row[1], row[0]))[: call.query.get("limit", 1000)]
-        return {"hosts": [dict(zip(HOST["properties"], row, strict=True)) for row in rows]}
+        rows = await self._slowly.get("hosts", self._books.hosts)
+        rows = sorted(rows, key=lambda one: (-one.sources, one.name))[: call.query.get("limit", 1000)]
+        return {"hosts": [dict(zip(HOST["properties"], astuple(one), strict=True)) for one in rows]}
 
 
 def gathered(prices: Sequence[Price], points: int) -> list[dict[str, Any]]:

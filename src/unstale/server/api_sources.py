@@ -14,7 +14,7 @@ from unstale.server import shapes
 from unstale.server.books import Books
 from unstale.server.endpoints import Call, Endpoint, Refused
 from unstale.server.shapes import finite, maybe, number, record, several, stamp, text, whole
-from unstale.server.shelf import Asker, Edition
+from unstale.server.shelf import Asker
 from unstale.units import DAY, parse_duration
 
 KINDS = ["http", "feed", "file", "sql", "replica", "memory"]
@@ -310,10 +310,9 @@ class Sources:
         return found[0] | {"version": newest, "copy": self._version(source, newest)}
 
     def _version(self, source: int, version: int) -> dict[str, Any] | None:
-        row = self._books.edition_row(source, version)
-        if row is None:
+        edition = self._books.edition(source, version)
+        if edition is None:
             return None
-        edition = Edition(*row)
         return {
             "version": version,
             "taken_at": stamp(edition.taken_at),

@@ -13,13 +13,14 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from unstale.errors import UnstaleError
+from unstale.ports import ReadStore
 from unstale.server.api import api, health
 from unstale.server.auth import TOO_LARGE, Guard
 from unstale.server.books import Books
 from unstale.server.copies import PATIENCE, Copies, Receive, Scope, Send
 from unstale.server.endpoints import refusal
 from unstale.server.live import Live
-from unstale.server.shelf import Asker, Shelf
+from unstale.server.shelf import Asker
 
 _SENTENCES = {
     404: "nothing is here: copies are at /copies/ID",
@@ -60,7 +61,7 @@ def _of_a_copy(scope: Scope) -> bool:
 
 
 def replica(
-    shelf: Shelf,
+    shelf: ReadStore,
     *,
     name: str = "unstale",
     asker: Asker | None = None,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from unstale.errors import StoreError
+from unstale.ports import Head, Shelf
 from unstale.server.heads import Heads
-from unstale.server.shelf import Head, Shelf
 
 #: seconds between two looks for the observation
 GLANCE = 0.02

@@ -7,29 +7,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from unstale.server.shelf import Shelf
+from unstale.ports import ReadStore
 
 
-class Books(Shelf, Protocol):
+class Books(ReadStore, Protocol):
     """A store as the server reads it, and what only the whole product can tell or do. Times are seconds."""
-
-    def search(
-        self,
-        text: str = "",
-        *,
-        host: str | None = None,
-        kind: str | None = None,
-        paused: bool | None = None,
-        after: int = 0,
-        limit: int = 100,
-    ) -> list[int]:
-        """The sources after an id whose address contains a text."""
-
-    def host_rows(self) -> list[tuple[str, int, int, int]]:
-        """Each host: its name, its sources, how many of them are paused, how many fail."""
-
-    def recent(self, count: int) -> list[tuple[int, int, float, str]]:
-        """The newest observations by token: token, source, when, answer."""
 
     def status(self) -> dict[str, Any]:
         """How the fleet stands, as `unstale status --json` tells it."""

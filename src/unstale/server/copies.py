@@ -17,12 +17,13 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from unstale.errors import InputError, StoreError
+from unstale.ports import Edition, Head, ReadStore
 from unstale.server import bounds, encodings, headers, ranges
 from unstale.server.headers import Field
 from unstale.server.heads import Heads
 from unstale.server.outlooks import Outlooks
 from unstale.server.problems import problem
-from unstale.server.shelf import Asker, Edition, Head, Shelf, edition_of
+from unstale.server.shelf import Asker
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -76,7 +77,7 @@ class Copies:
 
     def __init__(
         self,
-        shelf: Shelf,
+        shelf: ReadStore,
         clock: Callable[[], float],
         *,
         name: str = "unstale",
@@ -214,7 +215,7 @@ class Copies:
     async def _version(
         self, source: int, version: int, method: str, asked: dict[bytes, str], more: list[Field], now: float
     ) -> Reply:
-        edition, packed = edition_of(self._shelf, source, version), self._shelf.packed(source, version)
+        edition, packed = self._shelf.edition(source, version), self._shelf.packed(source, version)
         if edition is None or packed is None:
             those = ", ".join(map(str, self._shelf.versions(source))) or "none"
             return problem(404, f"version {version} of source {source} is not kept: there are {those}")
@@ -224,7 +225,7 @@ class Copies:
 
     def _hold(self, source: int, head: Head, held: Held | None) -> Held | None:
         """The newest version in memory; a poll that found the same bytes keeps what was made of them."""
-        edition = edition_of(self._shelf, source, head.version)
+        edition = self._shelf.edition(source, head.version)
         if edition is None:
             return None
         if held is not None and held.edition == edition:

@@ -10,13 +10,13 @@ import asyncio
 import json
 import math
 from collections.abc import Callable
-from typing import Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from unstale.errors import InputError, StoreError, sentence
+from unstale.ports import Shelf
 from unstale.server.encodings import accepted, gzipped
 from unstale.server.endpoints import refusal
 
@@ -25,17 +25,7 @@ MOST = 5000
 MEDIA_TYPE = "application/jsonl"
 
 
-class Digests(Protocol):
-    """A store that knows what it holds."""
-
-    def digest_rows(self, since: float, after: int, limit: int) -> list[tuple[int, str, float, int, bytes]]:
-        """Sources with ids above `after` whose copies are as of `since` or later: id, address, as of, version, digest.
-
-        Those without a copy, and paused ones, are left out.
-        """
-
-
-def digest_route(shelf: Digests, clock: Callable[[], float], name: str) -> Route:
+def digest_route(shelf: Shelf, clock: Callable[[], float], name: str) -> Route:
     """The route; `name` is this replica's."""
 
     async def digest(request: Request) -> Response:
@@ -61,13 +51,13 @@ def digest_route(shelf: Digests, clock: Callable[[], float], name: str) -> Route
     return Route("/digest", digest)
 
 
-def _written(shelf: Digests, now: float, name: str, since: float, after: int) -> bytes:
-    rows = shelf.digest_rows(since, after, MOST)
-    further = rows[-1][0] if len(rows) == MOST else None
+def _written(shelf: Shelf, now: float, name: str, since: float, after: int) -> bytes:
+    rows = shelf.announced(since, after, MOST)
+    further = rows[-1].source if len(rows) == MOST else None
     lines = [json.dumps({"replica": name, "now": now, "next": further})]
     lines += [
-        json.dumps({"source": address, "as_of": as_of, "version": version, "sha256": digest.hex()})
-        for _, address, as_of, version, digest in rows
+        json.dumps({"source": one.address, "as_of": one.as_of, "version": one.version, "sha256": one.digest.hex()})
+        for one in rows
     ]
     return ("\n".join(lines) + "\n").encode()
 

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from email.utils import formatdate, parsedate_to_datetime
 
-from unstale.server.shelf import Edition, Head
+from unstale.ports import Edition, Head
 
 Field = tuple[bytes, bytes]
 

@@ -6,7 +6,7 @@ handing it to and fro cost more than all the rest. One query for what was asked 
 
 from __future__ import annotations
 
-from unstale.server.shelf import Head, Shelf
+from unstale.ports import Head, Shelf
 
 #: sources that are read together
 MOST = 2000
@@ -40,4 +40,4 @@ class Heads:
         return head
 
     def _read(self, sources: list[int]) -> dict[int, Head]:
-        return {row[0]: Head(*row[1:]) for row in self._shelf.head_rows(sources)}
+        return {head.source: head for head in self._shelf.heads(sources)}

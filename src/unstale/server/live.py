@@ -82,16 +82,17 @@ class Live:
     def _look(self) -> None:
         rows = self._books.recent(WINDOW)
         if self._seen is not None:
-            new = [row for row in rows if row[0] not in self._seen and row[3] == Answer.CHANGED.value]
-            names = {one.id: one.address for one in self._books.listings([row[1] for row in new[:KEPT]])}
-            for token, source, at, _ in sorted(new, key=lambda row: row[2])[-KEPT:]:
+            new = [one for one in rows if one.token not in self._seen and one.answer is Answer.CHANGED]
+            names = {listed.id: listed.address for listed in self._books.listings([one.source for one in new[:KEPT]])}
+            for one in sorted(new, key=lambda one: one.polled_at)[-KEPT:]:
                 self._told += 1
-                change = {"source": source, "address": names.get(source, ""), "at": stamp(at), "token": token}
+                name, at = names.get(one.source, ""), stamp(one.polled_at)
+                change = {"source": one.source, "address": name, "at": at, "token": one.token}
                 self._changes.append((self._told, change))
-        self._seen = frozenset(row[0] for row in rows)
+        self._seen = frozenset(one.token for one in rows)
         counters = self._books.counters()
         self._status = {
-            "heard_at": stamp(self._books.heard()),
+            "heard_at": stamp(self._books.answered_at()),
             "engine": self._books.engine(),
             "polls": {answer.value: counters.get(answer.value, 0) for answer in Answer},
         }

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unstale.keeper.outcomes import Answer
+from unstale.ports import HostCount
 from unstale.server.books import Books, Slowly
 from unstale.server.endpoints import NOT_KEPT
 
@@ -27,15 +28,16 @@ class Metrics:
 
     async def tell(self, _: Request) -> Response:
         """All families."""
-        hosts = await self._slowly.get("hosts", self._books.host_rows)
+        hosts = await self._slowly.get("hosts", self._books.hosts)
         text = await asyncio.to_thread(self._read, hosts)
         return Response(text, media_type=MEDIA_TYPE, headers=NOT_KEPT)
 
-    def _read(self, hosts: Sequence[tuple[str, int, int, int]]) -> str:
+    def _read(self, hosts: Sequence[HostCount]) -> str:
         books = self._books
         counters, engine = books.counters(), books.engine()
         price = next(iter(books.prices(self._clock() - 3600.0)[-1:]), None)
-        total, paused, failing = (sum(int(row[i]) for row in hosts) for i in (1, 2, 3))
+        total, paused = sum(one.sources for one in hosts), sum(one.paused for one in hosts)
+        failing = sum(one.failing for one in hosts)
         one: Mapping[str, str] = {}
         lines: list[str] = []
 
@@ -57,8 +59,8 @@ class Metrics:
             ({"state": "failing"}, failing),
             ({"state": "paused"}, paused),
         )
-        family("hosts", "gauge", "Hosts that have sources.", (one, sum(1 for row in hosts if row[1])))
-        family("last_poll_timestamp_seconds", "gauge", "When a source last answered.", *_at(books.heard()))
+        family("hosts", "gauge", "Hosts that have sources.", (one, len(hosts)))
+        family("last_poll_timestamp_seconds", "gauge", "When a source last answered.", *_at(books.answered_at()))
         family(
             "engine_running",
             "gauge",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from unstale.core.learning.outlook import WIDTH, outlook
-from unstale.server.shelf import Head, Shelf
+from unstale.ports import Catalogue, Head
 
 #: a probability may be so much off, or a second out of date
 ERROR, SECOND = 0.02, 1.0
@@ -33,7 +33,7 @@ class Known(NamedTuple):
 class Outlooks:
     """The probability that a copy equals its source now."""
 
-    def __init__(self, shelf: Shelf, clock: Callable[[], float]) -> None:
+    def __init__(self, shelf: Catalogue, clock: Callable[[], float]) -> None:
         self._shelf, self._clock = shelf, clock
         self._known: dict[int, Known] = {}
         self._asked: dict[int, asyncio.Future[tuple[float, float]]] = {}

@@ -21,7 +21,7 @@ from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.errors import InputError, StoreError
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Body, Copy, Entry, Listing, Observation, Price
+from unstale.ports import Body, Checkpoint, Copy, Entry, Epoch, Listing, Observation, Price
 
 DAY = 86400.0
 KNOWN = len(sqlite_schema.MIGRATIONS)
@@ -150,7 +150,7 @@ def test_a_file_of_the_first_version_is_brought_up_and_keeps_everything(tmp_path
     assert (fleet.due.tolist(), fleet.last.tolist(), fleet.failures.tolist()) == ([60, 70], [50, -math.inf], [1, 0])
     assert fleet.beliefs.tolist() == [[1.0], [0.0]]
     assert (fleet.settings, fleet.price) == ({"learner": b"\xaa", "other": b"\xbb"}, Price(41.0, 0.5, 2.0))
-    assert store.checkpoint(4) == (10, 40.0, 40.0, np.array([2.0]).tobytes())
+    assert store.checkpoint(4) == Checkpoint(10, 40.0, 40.0, np.array([2.0]).tobytes())
     assert store.checkpoint(5) is None
     newest, first = store.observations(4)
     assert newest == Observation(11, 4, 50.0, Answer.FAILED, 10.0, None, 0, "hung", 0)
@@ -159,7 +159,7 @@ def test_a_file_of_the_first_version_is_brought_up_and_keeps_everything(tmp_path
     assert store.counters() == {"added": 5, "claimed": 12, "recorded": 11}
     assert store.verify() == []
     # What comes next is made under the state that was in force, and is told.
-    assert store.epochs() == [(1, b"\xaa")]
+    assert store.epochs() == [Epoch(1, b"\xaa")]
     store.subscribe(["log"])
     assert store.give_back("me") == 1
     assert poll(store, 60.0, 99.0, b"world")
@@ -264,10 +264,10 @@ def test_epochs_go_with_the_last_observation_made_under_them(store: SqliteStore)
     named = {o.epoch for o in store.observations(source)}
     assert min(named) > 15
     # Those that observations name, and the one in force; any of them can be asked for.
-    assert store.epochs() == [(n, bytes([n])) for n in sorted(named | {30})]
-    assert store.epochs(29) == [(29, b"\x1d"), (30, b"\x1e")]
+    assert store.epochs() == [Epoch(n, bytes([n])) for n in sorted(named | {30})]
+    assert store.epochs(29) == [Epoch(29, b"\x1d"), Epoch(30, b"\x1e")]
     store.remove([source, other])
-    assert store.epochs() == [(30, b"\x1e")]
+    assert store.epochs() == [Epoch(30, b"\x1e")]
 
 
 def test_events_beyond_the_horizon_go_even_if_nobody_fetched_them(store: SqliteStore) -> None:

@@ -47,7 +47,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_an_engine_s_beliefs_are_replayed_bit_for_bit_over_restarts_failures_and_reviews(store: Path) -> None:
     replica = SqliteReplica(store)
-    standing, epochs = replica.fleet(WIDTH), dict(replica.epochs())
+    standing, epochs = replica.fleet(WIDTH), {one.number: one.state for one in replica.epochs()}
     assert len(standing.source) == 13
     # several reviews of the fleet, and a restart with other half-lives, lie in between
     assert len(epochs) > 5
@@ -66,7 +66,7 @@ def test_an_engine_s_beliefs_are_replayed_bit_for_bit_over_restarts_failures_and
 
 def test_what_was_taught_until_a_checkpoint_can_stand_for_the_polls_before_it(store: Path) -> None:
     replica = SqliteReplica(store)
-    epochs, seen = dict(replica.epochs()), replica.observations(5, 10**6)[::-1]
+    epochs, seen = {one.number: one.state for one in replica.epochs()}, replica.observations(5, 10**6)[::-1]
     whole = replay(polls_of(seen), blank(1, WIDTH), epochs)
     for cut in (0, 1, 7, len(seen)):
         half = replay(polls_of(seen[:cut]), blank(1, WIDTH), epochs)

@@ -13,11 +13,11 @@ import pytest
 import zstandard
 
 from support.asgi import START, Got, Kept, ask, asked
+from unstale.ports import Head
 from unstale.server.app import replica
 from unstale.server.asking import StoreAsker
 from unstale.server.headers import read_date
 from unstale.server.heads import Heads
-from unstale.server.shelf import Head
 
 TEXT = b"the quick brown fox jumps over the lazy dog, again and again and again. " * 30
 

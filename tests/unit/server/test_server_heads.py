@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from support.asgi import START, Kept
+from unstale.ports import Head
 from unstale.server.heads import Heads
-from unstale.server.shelf import Head
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
 
 def counted(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     reads: list[list[int]] = []
-    rows = kept.shelf.head_rows
-    monkeypatch.setattr(kept.shelf, "head_rows", lambda sources: [reads.append(sorted(sources)), rows(sources)][1])
+    rows = kept.shelf.heads
+    monkeypatch.setattr(kept.shelf, "heads", lambda sources: [reads.append(sorted(sources)), rows(sources)][1])
     return reads
 
 
@@ -42,7 +42,7 @@ def test_the_mark_moves_with_every_commit_and_with_nothing_else(kept: Kept) -> N
 
 def test_every_commit_is_seen(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     reads, heads = counted(kept, monkeypatch), Heads(kept.shelf)
-    assert heads.of(1) == Head(1, 1, START, START + 60, 0)
+    assert heads.of(1) == Head(1, 1, 1, START, START + 60, 0)
     assert heads.of(1) == heads.of(1)
     assert heads.of(2) is not None
     assert reads == [[1], [2]]

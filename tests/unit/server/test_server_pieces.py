@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from support.asgi import START
 from unstale.errors import StoreError
+from unstale.ports import Edition, Head
 from unstale.server import encodings, headers, ranges
-from unstale.server.shelf import Edition, Head
 
 DATA = bytes(range(100))
 
@@ -137,7 +137,9 @@ def test_last_modified_is_the_source_s_claim_if_that_can_be_true(
 def test_times_of_a_copy_parse_as_structured_fields() -> None:
     import http_sf
 
-    about = dict(headers.times(Head(9, 2, START + 10.7, START + 610.7, 1), edition()).at(START + 100.2, b"a", 0.91234))
+    about = dict(
+        headers.times(Head(1, 9, 2, START + 10.7, START + 610.7, 1), edition()).at(START + 100.2, b"a", 0.91234)
+    )
     status = http_sf.parse(about[b"replica-status"], tltype="dictionary")
     seen = {name: getattr(value[0], "timestamp", lambda v=value[0]: v)() for name, value in status.items()}
     assert {name: float(value) for name, value in seen.items()} == {
@@ -157,9 +159,9 @@ def test_times_of_a_copy_parse_as_structured_fields() -> None:
 
 
 def test_times_without_end() -> None:
-    about = dict(headers.times(Head(9, 2, START, math.inf, 0), edition()).at(START, b"a", 1.0))
+    about = dict(headers.times(Head(1, 9, 2, START, math.inf, 0), edition()).at(START, b"a", 1.0))
     assert headers.read_date(about[b"expires"].decode()) == START + headers.YEAR
-    overdue = dict(headers.times(Head(9, 2, START, START + 5, 0), edition()).at(START + 65, b"a", 0.5))
+    overdue = dict(headers.times(Head(1, 9, 2, START, START + 5, 0), edition()).at(START + 65, b"a", 0.5))
     assert overdue[b"cache-status"] == b"a; hit; ttl=-60"
 
 

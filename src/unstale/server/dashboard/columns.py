@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unstale.core.checks import Floats
 from unstale.core.learning.outlook import WIDTH, outlook
-from unstale.ports import FleetColumns
 from unstale.server.books import Books
 
 Rows = NDArray[np.int64]
@@ -28,16 +26,6 @@ COUNTED = 5000
 #: seconds between two readings at least, and how much longer than a reading the pause is
 LEAST, PAUSE = 5.0, 20.0
 STATES = ("failing", "paused", "stale", "never")
-
-
-class Shown(Books, Protocol):
-    """Books that can be read whole."""
-
-    def fleet(self, width: int) -> FleetColumns:
-        """All sources in columns, ids rising."""
-
-    def addresses(self) -> Iterable[tuple[int, str]]:
-        """All sources with their addresses, ids rising."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +113,7 @@ class SourceColumns:
 class Reader:
     """Keeps the columns recent while somebody looks at them."""
 
-    def __init__(self, books: Shown, clock: Callable[[], float]) -> None:
+    def __init__(self, books: Books, clock: Callable[[], float]) -> None:
         self._books, self._clock = books, clock
         self._columns: SourceColumns | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -156,7 +144,7 @@ class Reader:
             self._next = now + max(LEAST, PAUSE * (now - begun))
 
 
-def read(books: Shown, clock: Callable[[], float], before: SourceColumns | None = None) -> SourceColumns:
+def read(books: Books, clock: Callable[[], float], before: SourceColumns | None = None) -> SourceColumns:
     """All sources; the addresses `before` are taken again unless the fleet was edited since."""
     # First the names: who is added in between is found the next time.
     edited = books.counters().get("edited", 0)
@@ -193,7 +181,7 @@ def read(books: Shown, clock: Callable[[], float], before: SourceColumns | None 
     return SourceColumns(clock(), source, by, states, host, hosts, known)
 
 
-def _names(books: Shown, edited: int) -> Names:
+def _names(books: Books, edited: int) -> Names:
     source, lines, begin, at = [], [], [0], 0
     for number, address in books.addresses():
         line = address.lower().encode("utf-8", "replace") + b"\n"

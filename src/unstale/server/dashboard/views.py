@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,11 @@ from unstale.keeper.replay import Polls, Taught, blank, replay
 from unstale.ports import LEARNER, Observation
 from unstale.server import endpoints, shapes
 from unstale.server.api_sources import SOURCE, Sources
-from unstale.server.books import Slowly
-from unstale.server.dashboard.columns import STATES, Reader, Shown
+from unstale.server.books import Books, Slowly
+from unstale.server.dashboard.columns import STATES, Reader
 from unstale.server.dashboard.differing import difference, lines_of, readable
 from unstale.server.endpoints import Call, Endpoint, Refused
 from unstale.server.shapes import finite, maybe, number, record, several, stamp, text, whole
-from unstale.server.shelf import edition_of
 
 Say = Callable[[], Mapping[str, Any]]
 Rules = Callable[[str], Mapping[str, Any]]
@@ -41,7 +41,7 @@ _NOTHING: Mapping[str, Any] = {}
 class Views:
     """Does what the table says. `rules` tells what a host is granted, `replicas` what the settings say of others."""
 
-    def __init__(self, books: Shown, clock: Callable[[], float], rules: Rules, replicas: Say) -> None:
+    def __init__(self, books: Books, clock: Callable[[], float], rules: Rules, replicas: Say) -> None:
         self._books, self._clock, self._rules, self._replicas = books, clock, rules, replicas
         self._reader, self._sources, self._slowly = Reader(books, clock), Sources(books, clock, None), Slowly()
         # One at a time: a comparison takes a processor.
@@ -139,17 +139,17 @@ class Views:
 
         def read() -> Any:
             rows = self._books.recent(call.query.get("limit", 200))
-            names = {one.id: one.address for one in self._books.listings(sorted({row[1] for row in rows}))}
+            names = {one.id: one.address for one in self._books.listings(sorted({row.source for row in rows}))}
             return {
                 "events": [
                     {
-                        "token": token,
-                        "event": f"poll.{answer}",
-                        "at": stamp(at),
-                        "source": source,
-                        "address": names.get(source, ""),
+                        "token": row.token,
+                        "event": f"poll.{row.answer.value}",
+                        "at": stamp(row.polled_at),
+                        "source": row.source,
+                        "address": names.get(row.source, ""),
                     }
-                    for token, source, at, answer in rows
+                    for row in rows
                 ]
             }
 
@@ -157,10 +157,10 @@ class Views:
 
     async def hosts(self, _: Call) -> Any:
         """The thousand hosts with most sources."""
-        rows = await self._slowly.get("hosts", self._books.host_rows)
-        rows = sorted(rows, key=lambda row: (-row[3], -row[1], row[0]))[:1000]
+        rows = await self._slowly.get("hosts", self._books.hosts)
+        rows = sorted(rows, key=lambda one: (-one.failing, -one.sources, one.name))[:1000]
         names = ("host", "sources", "paused", "failing")
-        return {"hosts": [dict(zip(names, row, strict=True)) | dict(self._rules(row[0])) for row in rows]}
+        return {"hosts": [dict(zip(names, astuple(one), strict=True)) | dict(self._rules(one.name)) for one in rows]}
 
     async def replicas(self, _: Call) -> Any:
         """Peers as the engine last told of them, and the ways by which the newest copies came here."""
@@ -168,8 +168,8 @@ class Views:
         def read() -> Any:
             engine, own = self._books.engine(), dict(self._replicas())
             ways: Counter[str] = Counter()
-            for source, _, version, *_ in self._books.head_rows(sorted({r[1] for r in self._books.recent(WAYS)})):
-                edition = edition_of(self._books, source, version)
+            for head in self._books.heads(sorted({one.source for one in self._books.recent(WAYS)})):
+                edition = self._books.edition(head.source, head.version)
                 if edition is not None and edition.via:
                     ways[edition.via] += 1
             told = [
@@ -221,7 +221,7 @@ class _Held:
 
 
 def views(
-    books: Shown, clock: Callable[[], float], *, rules: Rules = lambda host: _NOTHING, replicas: Say = lambda: _NOTHING
+    books: Books, clock: Callable[[], float], *, rules: Rules = lambda host: _NOTHING, replicas: Say = lambda: _NOTHING
 ) -> list[Route]:
     """The routes of the dashboard, to be served beside the API's."""
     return endpoints.routes(Views(books, clock, rules, replicas).endpoints())

@@ -1,0 +1,153 @@
+"""Sources in SQLite as they are listed and as they stand, one by one and in columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import apsw
+import numpy as np
+
+from unstale.adapters.sqlite_file import SqliteFile
+from unstale.adapters.store_shared import contains
+from unstale.ports import FleetColumns, HostCount, Listing, Price
+
+#: rows of the fleet that are turned into columns at a time: more no longer fit the processor's cache
+_CHUNK = 1000
+_COLUMNS = (
+    "SELECT s.id, s.host, s.paused, b.failures, s.weight, s.cost, s.shortest, s.longest, b.due, b.last, b.found, "
+    "b.belief FROM sources s JOIN beliefs b ON b.source = s.id "
+)
+#: the columns of a price
+PRICE = ", ".join(Price.__slots__)
+
+
+class SqliteCatalogue(SqliteFile):
+    """Keeps the contract `Catalogue`."""
+
+    def find(self, address: str) -> int | None:
+        """The id of the source at this address."""
+        with self._reading() as db:
+            found: int | None = db.execute("SELECT id FROM sources WHERE address = ?", (address,)).get
+        return found
+
+    def listings(self, sources: Sequence[int]) -> list[Listing]:
+        """Sources as they are listed."""
+        with self._reading() as db:
+            rows: Any = db.executemany(
+                "SELECT s.address, s.kind, s.weight, s.cost, h.name, s.shortest, s.longest, s.options, s.paused, "
+                "s.id, s.added_at FROM sources s JOIN hosts h ON h.id = s.host WHERE s.id = ?",
+                ((int(source),) for source in sources),
+            )
+            return [
+                Listing(
+                    address,
+                    kind,
+                    weight,
+                    cost,
+                    host,
+                    shortest,
+                    longest,
+                    json.loads(options or "{}"),
+                    bool(paused),
+                    source,
+                    added_at,
+                )
+                for address, kind, weight, cost, host, shortest, longest, options, paused, source, added_at in rows
+            ]
+
+    def search(
+        self,
+        text: str = "",
+        *,
+        host: str | None = None,
+        kind: str | None = None,
+        paused: bool | None = None,
+        after: int = 0,
+        limit: int = 100,
+    ) -> list[int]:
+        """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
+
+        To go through all, ask again after the last one.
+        """
+        asked = {
+            "address LIKE ? ESCAPE '\\'": contains(text),
+            "host = (SELECT id FROM hosts WHERE name = ?)": host,
+            "kind = ?": kind,
+            "paused = ?": None if paused is None else int(paused),
+        }
+        given = {clause: value for clause, value in asked.items() if value is not None}
+        where = " AND ".join(["id > ?", *given])
+        with self._reading() as db:
+            rows: Any = db.execute(
+                f"SELECT id FROM sources WHERE {where} ORDER BY id LIMIT ?", (after, *given.values(), limit)
+            )
+            return [source for (source,) in rows]
+
+    def addresses(self) -> list[tuple[int, str]]:
+        """Every source's id and address, ids rising."""
+        with self._reading() as db:
+            rows: Any = db.execute("SELECT id, address FROM sources ORDER BY id").fetchall()
+        return list(rows)
+
+    def hosts(self) -> list[HostCount]:
+        """Each host that has sources, by name."""
+        with self._reading() as db:
+            rows: Any = db.execute(
+                "SELECT h.name, count(*), sum(s.paused), sum(b.failures > 0 AND NOT s.paused) FROM sources s "
+                "JOIN beliefs b ON b.source = s.id JOIN hosts h ON h.id = s.host GROUP BY s.host ORDER BY h.name"
+            ).fetchall()
+        return [HostCount(*row) for row in rows]
+
+    def fleet(self, width: int) -> FleetColumns:
+        """Everything a start needs, in columns."""
+        with self._at_once() as db:
+            count = db.execute("SELECT count(*) FROM sources").get
+            return _standing(db, db.execute(_COLUMNS + "ORDER BY s.id"), count, width)
+
+    def columns_of(self, sources: Sequence[int], width: int) -> FleetColumns:
+        """These sources in columns, those that exist, ids rising."""
+        with self._at_once() as db:
+            which = [(source,) for source in sorted({int(source) for source in sources})]
+            rows = db.executemany(_COLUMNS + "WHERE s.id = ?", which).fetchall()
+            return _standing(db, iter(rows), len(rows), width)
+
+
+def _standing(db: apsw.Connection, rows: Iterator[Any], count: int, width: int) -> FleetColumns:
+    """Rows of `_COLUMNS` in columns."""
+    whole, floats = np.zeros((4, count), dtype=np.int64), np.zeros((7, count))
+    beliefs = np.zeros((count, width))
+    begin, blank = 0, bytes(8 * width)
+    while chunk := list(islice(rows, _CHUNK)):
+        *columns, blobs = zip(*chunk, strict=True)
+        part = slice(begin, begin + len(chunk))
+        whole[:, part], floats[:, part] = columns[:4], columns[4:]
+        held = b"".join(blob if blob is not None and len(blob) == len(blank) else blank for blob in blobs)
+        beliefs[part] = np.frombuffer(held).reshape(len(chunk), width)
+        begin += len(chunk)
+    source, host, paused, failures = whole
+    weight, cost, shortest, longest, due, last, found = floats
+    hosts, place = np.unique(host, return_inverse=True)
+    names: Any = db.executemany("SELECT name FROM hosts WHERE id = ?", ((int(h),) for h in hosts))
+    named: Any = db.execute("SELECT name, value FROM settings").fetchall()
+    settings: dict[str, bytes] = dict(named)
+    price: Any = db.execute(f"SELECT {PRICE} FROM prices ORDER BY id DESC LIMIT 1").fetchone()
+    return FleetColumns(
+        source,
+        weight,
+        cost,
+        shortest,
+        longest,
+        place.astype(np.int64, copy=False),
+        tuple(name for (name,) in names),
+        paused != 0,
+        due,
+        last,
+        found,
+        failures,
+        beliefs,
+        settings,
+        Price(*price) if price else None,
+    )

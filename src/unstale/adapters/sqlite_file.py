@@ -1,0 +1,90 @@
+"""A store file that is open: its connection, whose errors become a sentence here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+
+import apsw
+
+from unstale.adapters.sqlite_schema import connect_reading
+from unstale.errors import StoreError, sentence
+
+
+class SqliteFile:
+    """Holds one connection, which one thread at a time may use."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        #: SQLite's handle is one thread's at a time
+        self._in_use, self._moved = RLock(), 0
+        with worded(self.path):
+            self._db: apsw.Connection | None = self._connect()
+
+    def moved(self) -> int:
+        """A number that is another one once another process, or connection, has written: microseconds to ask.
+
+        Any thread may ask. While another thread uses the store it is the number of before, rather than a wait.
+        """
+        if self._in_use.acquire(blocking=False):
+            try:
+                with self._reading() as db:
+                    self._moved = db.execute("PRAGMA data_version").get
+            finally:
+                self._in_use.release()
+        return self._moved
+
+    def close(self) -> None:
+        """Give back the file; closing again does nothing."""
+        with self._in_use:
+            db, self._db = self._db, None
+            if db is not None:
+                with worded(self.path):
+                    db.close()
+
+    def _connect(self) -> apsw.Connection:
+        return connect_reading(self.path)
+
+    @contextmanager
+    def _at_once(self) -> Iterator[apsw.Connection]:
+        """Several reads of one instant."""
+        with self._reading() as db:
+            db.execute("BEGIN")
+            try:
+                yield db
+            finally:
+                db.execute("ROLLBACK")
+
+    @contextmanager
+    def _reading(self) -> Iterator[apsw.Connection]:
+        with self._in_use:
+            if self._db is None:
+                raise StoreError(sentence("store", repr(str(self.path)), "is closed", "open it again"))
+            with worded(self.path):
+                yield self._db
+
+
+@contextmanager
+def worded(path: Path) -> Iterator[None]:
+    """SQLite's errors, and the disk's, as one sentence."""
+    try:
+        yield
+    except (apsw.Error, OSError) as error:
+        rule, remedy = _words(error)
+        raise StoreError(sentence("store", repr(str(path)), rule, remedy)) from error
+
+
+def _words(error: Exception) -> tuple[str, str]:
+    if isinstance(error, apsw.FullError):
+        return "has no room left, nothing was recorded", "free some disk space, then it goes on"
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return "is held by another process", "end what holds it, or try again"
+    if isinstance(error, apsw.NotADBError | apsw.CorruptError):
+        return "is damaged or no database", "restore a backup or choose another file"
+    if isinstance(error, apsw.CantOpenError):
+        return "cannot be opened", "check that its folder exists and may be written"
+    if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError):
+        return "may not be written", "change its permissions"
+    return f"failed ({error})", "check the disk, then open it again"

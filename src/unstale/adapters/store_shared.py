@@ -1,0 +1,101 @@
+"""What stores share: bounds, codes, how bytes are packed, and what follows from how a poll ended."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+
+import zstandard
+
+from unstale.errors import StoreError, sentence
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Entry
+
+#: seconds for which observations are kept, unless said otherwise
+HORIZON = 90 * 86400.0
+#: versions of a source that are kept
+VERSIONS = 3
+#: polls that are looked through for one that was answered
+NEWEST = 1000
+#: answers as they are stored, and their numbers there
+ANSWERS = (Answer.UNCHANGED, Answer.CHANGED, Answer.FAILED)
+NUMBER = {answer: i for i, answer in enumerate(ANSWERS)}
+
+#: a belief is checkpointed when a source's polls pass a multiple of this share of the horizon
+_STRIDE = 0.25
+_LEVEL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What an outcome makes of a source: when it last answered, the latest that a change can have been found, when
+    one was found now, and the failures since the last answer."""
+
+    last: float
+    bound: float
+    found: float | None
+    failures: int
+
+
+def answered(entry: Entry) -> Answered:
+    """What an outcome makes of its source.
+
+    After a clock has jumped back, time runs from the new reading: nothing is dated later than the last answer.
+    """
+    if entry.answer is Answer.FAILED:
+        return Answered(entry.claim.last, math.inf, None, entry.claim.failures + 1)
+    return Answered(entry.polled_at, entry.polled_at, entry.polled_at if entry.answer is Answer.CHANGED else None, 0)
+
+
+def elapsed(entry: Entry) -> float | None:
+    """Seconds since the answer before, None if there was none."""
+    return None if math.isinf(entry.claim.last) else entry.polled_at - entry.claim.last
+
+
+def stride(horizon: float) -> float:
+    """Seconds between two checkpoints of a belief, inf where nothing is ever dropped."""
+    return _STRIDE * horizon
+
+
+def first_in_stretch(entry: Entry, horizon: float) -> bool:
+    """Whether a poll is its source's first in a new stretch of time: then the belief before it is checkpointed."""
+    length = stride(horizon)
+    if math.isinf(length) or not entry.claim.latest:
+        return False
+    return math.isinf(entry.claim.last) or entry.polled_at // length != entry.claim.last // length
+
+
+def packed(data: bytes) -> bytes:
+    """Bytes as they are stored: one zstd frame that says its size."""
+    return zstandard.ZstdCompressor(level=_LEVEL).compress(data)
+
+
+def unpacked(digest: bytes | None, size: int, frame: bytes) -> bytes | None:
+    """The bytes of a frame if they are what was stored, None if they are damaged."""
+    if digest is None:
+        return None
+    try:
+        # A damaged header can claim any size, so it is read before room is made for it.
+        if zstandard.frame_content_size(frame) != size:
+            return None
+        data: bytes = zstandard.ZstdDecompressor().decompress(frame)
+    except zstandard.ZstdError:
+        return None
+    return data if sha256(data).digest() == digest else None
+
+
+def damaged_copy(source: int, version: int) -> StoreError:
+    """What is said of a copy whose bytes are no longer what was stored."""
+    name = f"{version} of source {source}"
+    return StoreError(sentence("copy", name, "is damaged on the disk", "poll the source again or restore a backup"))
+
+
+def contains(text: str) -> str | None:
+    r"""The pattern of LIKE for what contains a text, with \ as its escape; None for everything.
+
+    >>> contains("50%_a")
+    '%50\\%\\_a%'
+    """
+    return "%" + re.sub(r"([\\%_])", r"\\\1", text) + "%" if text else None

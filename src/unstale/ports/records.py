@@ -1,0 +1,300 @@
+"""What goes in and out of stores: frozen records and columns. Times are seconds since the epoch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unstale.core.checks import Floats
+from unstale.keeper.outcomes import Answer
+
+#: the setting that holds the learner's shared state; every state it has had is kept while observations need it
+LEARNER = "learner"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A source as its owner lists it. `options` is plain JSON; secrets in it are names of the environment, `$TOKEN`.
+
+    `id` and `added_at` (None: in no store yet) are the store's: what is given there is not looked at.
+    """
+
+    address: str
+    kind: str = "http"
+    weight: float = 1.0
+    cost: float = 1.0
+    #: the group that shares a cap
+    host: str = ""
+    shortest: float = 0.0
+    longest: float = math.inf
+    options: Mapping[str, Any] = field(default_factory=dict)
+    paused: bool = False
+    id: int = 0
+    added_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to poll a source once, and what a poll needs. `token` grows from claim to claim and never comes back.
+
+    `last` is when the source last answered (-inf: never), `failures` how many polls failed since, `latest` the token
+    of its newest observation (0: none). `etag`, `last_modified` and `fingerprint` are those of the newest copy. Where
+    others poll the same hosts, the poll must have begun at `begin_by`, or the claim goes back.
+    """
+
+    source: int
+    token: int
+    address: str
+    kind: str
+    due: float
+    options: Mapping[str, Any] = field(default_factory=dict)
+    last: float = -math.inf
+    failures: int = 0
+    latest: int = 0
+    version: int = 0
+    etag: str | None = None
+    last_modified: str | None = None
+    fingerprint: bytes | None = None
+    begin_by: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What a poll brought, to be kept as a copy; `fingerprint` is what the next poll compares."""
+
+    data: bytes
+    media_type: str = ""
+    etag: str | None = None
+    last_modified: str | None = None
+    fingerprint: bytes | None = None
+    #: where it came from after redirects
+    address: str = ""
+    #: the replicas it came through, nearest to the source first, as names of a structured field; empty: none
+    via: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How a claimed poll ended, and everything that follows from it: recorded whole or not at all.
+
+    `belief` is the learner's row after this poll, float64 in the machine's order; None leaves the one that is there.
+    """
+
+    claim: Claim
+    answer: Answer
+    polled_at: float
+    due: float
+    belief: bytes | None = None
+    #: when the source says it last changed
+    modified: float | None = None
+    received: int = 0
+    reason: str = ""
+    body: Body | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One poll as it was recorded; `elapsed` is the time since the answer before it, NaN if there was none.
+
+    `epoch` numbers the learner's shared state that was in force, 0 before any: under it, replaying gives the same.
+    """
+
+    token: int
+    source: int
+    polled_at: float
+    answer: Answer
+    elapsed: float
+    modified: float | None
+    received: int
+    reason: str
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One kept version of a source, its bytes checked against their SHA-256. Versions count from 1."""
+
+    source: int
+    version: int
+    taken_at: float
+    digest: bytes
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The price of a poll that was published at a time, and the budget it was found for.
+
+    Beside it, how things stood: the expected freshness of the fleet, and what it would be if all were polled equally
+    often; and what was done since the price before: polls, changes found, failures, budget spent.
+    """
+
+    at: float
+    price: float
+    budget: float
+    fresh: float = 0.0
+    even: float = 0.0
+    polls: int = 0
+    changed: int = 0
+    failed: int = 0
+    spent: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A new version of a source, to be told to those who asked; numbers rise in the order of recording."""
+
+    number: int
+    source: int
+    address: str
+    version: int
+    at: float
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FleetColumns:
+    """All sources in columns, as they stand; row i of every column is source id `source[i]`, ids rising.
+
+    `beliefs` has one row of floats per source, zeros where none was recorded; `host` indexes `hosts`.
+    """
+
+    source: NDArray[np.int64]
+    weight: Floats
+    cost: Floats
+    shortest: Floats
+    longest: Floats
+    host: NDArray[np.int64]
+    hosts: tuple[str, ...]
+    paused: NDArray[np.bool_]
+    due: Floats
+    last: Floats
+    found: Floats
+    failures: NDArray[np.int64]
+    beliefs: Floats
+    settings: Mapping[str, bytes]
+    price: Price | None
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What is held of a source: when it last answered, and the digests of its kept versions, newest first."""
+
+    source: int
+    last: float
+    digests: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """A copy as it is told to other replicas: `as_of` is when it was last known equal to its source."""
+
+    source: int
+    address: str
+    as_of: float
+    version: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How a source stands: the token of its newest observation, its newest version (0: none), when it last answered
+    (-inf: never), when it is due, and how many polls failed since."""
+
+    source: int
+    latest: int
+    version: int
+    checked: float
+    due: float
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """What is known of one kept version besides its bytes.
+
+    `before` is when the version before it was taken, 0 if that is not kept; `via` the replicas it came through,
+    nearest to the source first.
+    """
+
+    version: int
+    taken_at: float
+    media_type: str
+    last_modified: str | None
+    digest: bytes
+    size: int
+    before: float
+    via: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """One of the newest polls: its token, its source, when it was and what it answered."""
+
+    token: int
+    source: int
+    polled_at: float
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class HostCount:
+    """A host with its sources: how many there are, how many are paused, how many of the others fail."""
+
+    name: str
+    sources: int
+    paused: int
+    failing: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A belief as it was after observation `latest`: from there, replaying goes on."""
+
+    latest: int
+    last: float
+    found: float
+    belief: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One shared state of the learner, under which observations that name its number were learned."""
+
+    number: int
+    state: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A worker that is alive: its share of the budget, how full its bucket is, and what it says of itself."""
+
+    owner: str
+    share: float
+    level: float
+    burst: float
+    facts: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What a worker's polls taught of the fleet as a whole."""
+
+    number: int
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class HostNews:
+    """What a poll's answer says about how its host wants to be treated; `refused` if we asked too much."""
+
+    source: int
+    at: float
+    refused: bool
+    retry_after: float | None
+    spacing: float

@@ -1,0 +1,264 @@
+"""What is asked of stores: small contracts, each kept by several technologies, and the wholes that they make up.
+
+Rules of this file:
+1. A contract has at most eight methods; what every keeper of it promises is in its docstring and in one contract test.
+2. Synchronous and quick: one thread at a time calls a store. Unknown sources have nothing.
+3. Records are frozen and typed: who misspells a call of a store, or a field, is told before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol
+
+from unstale.ports.records import (
+    Announced,
+    Checkpoint,
+    Claim,
+    Copy,
+    Edition,
+    Entry,
+    Epoch,
+    Event,
+    FleetColumns,
+    Head,
+    Holding,
+    HostCount,
+    HostNews,
+    Lesson,
+    Listing,
+    Member,
+    Observation,
+    Price,
+    Recent,
+)
+
+
+class Opened(Protocol):
+    """A store that is open."""
+
+    def moved(self) -> int | None:
+        """A number that is another one once others have written to the store; None if nobody else can."""
+
+    def close(self) -> None:
+        """Give back files and connections; closing again does nothing. Everything was durable before."""
+
+
+class Claims(Protocol):
+    """Where the engine keeps sources and what their polls taught.
+
+    Promises: a call that returns is durable, one that raises (InputError, StoreError) did nothing. A source that is
+    not paused is either waiting for its due time or claimed, never both and never neither. A claim is recorded at
+    most once, and only while it is held: recording, giving back, expiry, pausing and removing end it. Order is that
+    of tokens, for clocks jump: after one has, time runs from the newest answer. Old observations are dropped only
+    once a checkpoint of the belief holds what they taught. Secrets are refused. Times are seconds since the epoch,
+    never NaN; a due time of inf waits for ever.
+    """
+
+    def add(
+        self, listings: Sequence[Listing], now: float, *, duplicates: Literal["refuse", "replace"] = "refuse"
+    ) -> list[int]:
+        """Add all or none; their ids, in the order given. New ones are due now.
+
+        Where the address is known already, `refuse` adds nothing; `replace` takes the new listing and keeps the id,
+        the beliefs, the copies and the due time.
+        """
+
+    def remove(self, sources: Sequence[int]) -> int:
+        """Forget sources with all they taught; how many were there."""
+
+    def claim(self, now: float, limit: int, *, lease: float, owner: str) -> list[Claim]:
+        """Up to `limit` sources that are due, longest overdue first; they come back after `lease` seconds.
+
+        A claim that would last longer than `lease` from now was made under another clock, and has expired too.
+        """
+
+    def record(
+        self, entries: Sequence[Entry], *, settings: Mapping[str, bytes] | None = None, price: Price | None = None
+    ) -> list[bool]:
+        """In one transaction: observations, copies, beliefs, due times, named settings, and a price if it is new.
+
+        False marks an entry whose claim is no longer held: it was recorded before, or came too late, and is dropped.
+        A body that equals the newest copy, or comes with UNCHANGED, makes no version: it only renews what came with
+        it. The setting `LEARNER` begins an epoch when it is new: the entries beside it belong to the epoch before,
+        all later ones to it.
+        """
+
+    def give_back(self, owner: str, claims: Sequence[Claim] | None = None) -> int:
+        """End claims without an outcome: these, or all of the owner's (what a killed process left); how many."""
+
+    def set_due(self, sources: Sequence[int], due: Sequence[float], *, was: Sequence[float] | None = None) -> None:
+        """Move due times, for a new price or a hint. Of a claimed source it counts if the claim ends unrecorded.
+
+        With `was`, only where the due time still is that: who plans must not undo what a hint has moved meanwhile.
+        """
+
+
+class Catalogue(Protocol):
+    """The sources as they are listed and as they stand."""
+
+    def find(self, address: str) -> int | None:
+        """The id of the source at this address."""
+
+    def listings(self, sources: Sequence[int]) -> list[Listing]:
+        """Sources as they are listed, those that exist, in the order asked."""
+
+    def search(
+        self,
+        text: str = "",
+        *,
+        host: str | None = None,
+        kind: str | None = None,
+        paused: bool | None = None,
+        after: int = 0,
+        limit: int = 100,
+    ) -> list[int]:
+        """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
+
+        To go through all, ask again after the last one.
+        """
+
+    def addresses(self) -> list[tuple[int, str]]:
+        """Every source's id and address, ids rising."""
+
+    def hosts(self) -> list[HostCount]:
+        """Each host that has sources, by name."""
+
+    def fleet(self, width: int) -> FleetColumns:
+        """Everything a start needs. A belief that has not `width` floats counts as none: replaying rebuilds it."""
+
+    def columns_of(self, sources: Sequence[int], width: int) -> FleetColumns:
+        """These sources in columns, those that exist, ids rising; `fleet` of a few."""
+
+
+class Replica(Protocol):
+    """What is kept, for those who serve or explain it."""
+
+    def copy(self, source: int, version: int | None = None) -> Copy | None:
+        """A kept version, the newest if none is named; StoreError if its bytes are no longer what was stored."""
+
+    def versions(self, source: int) -> list[int]:
+        """The kept versions, newest first."""
+
+    def observations(self, source: int, limit: int = 1000) -> list[Observation]:
+        """What polls taught, newest first."""
+
+    def prices(self, since: float) -> list[Price]:
+        """The published prices from a time on, oldest first."""
+
+    def counters(self) -> dict[str, int]:
+        """Totals since the store was made; claimed = recorded + given_back + expired + ended + those held now.
+
+        `ended` counts claims that pausing or removing ended, `dropped` entries that came without a claim, `edited`
+        the calls that added, replaced or removed sources: who holds the fleet in memory reads it anew then.
+        """
+
+    def setting(self, name: str) -> bytes:
+        """A named setting, empty if there is none."""
+
+    def held(self, addresses: Sequence[str]) -> dict[str, Holding]:
+        """What is held of those that are sources and not paused, by address."""
+
+
+class Shelf(Protocol):
+    """A store as servers read it: quick answers to one question each."""
+
+    def mark(self) -> bytes | None:
+        """Other bytes whenever anything was committed, for less than a microsecond; None if that cannot be told."""
+
+    def heads(self, sources: Sequence[int]) -> list[Head]:
+        """How sources stand now, those that exist."""
+
+    def edition(self, source: int, version: int) -> Edition | None:
+        """One kept version without its bytes."""
+
+    def packed(self, source: int, version: int) -> bytes | None:
+        """Its bytes as one zstd frame, not yet checked against the digest."""
+
+    def announced(self, since: float, after: int, limit: int) -> list[Announced]:
+        """Sources with ids above `after` whose copies are as of `since` or later, ids rising.
+
+        Those without a copy, and paused ones, are left out.
+        """
+
+    def recent(self, count: int) -> list[Recent]:
+        """The newest observations by token, newest first."""
+
+    def answered_at(self) -> float:
+        """When any source last answered; -inf if none of the newest thousand polls was answered."""
+
+
+class Audit(Protocol):
+    """What `unstale doctor` compares: whether what is derived follows from what was observed."""
+
+    def checkpoint(self, source: int) -> Checkpoint | None:
+        """The belief from where replaying a source's observations goes on; None: from the first one."""
+
+    def epochs(self, since: int = 0) -> list[Epoch]:
+        """The learner's shared states that observations name, from one number on, and the one in force."""
+
+    def verify(self) -> list[str]:
+        """What is wrong with what is stored, a sentence each."""
+
+
+class Outbox(Protocol):
+    """What is still to be told. A new version becomes an event in the transaction that records it.
+
+    Promises: every event is handed out until `told` covers it, whatever happens in between: at least once, in order.
+    Events that every name has been told, and those older than the horizon, may be dropped.
+    """
+
+    def subscribe(self, names: Sequence[str]) -> None:
+        """Those who want to be told from now on, and nobody else; a new name begins with what is recorded next."""
+
+    def events(self, name: str, limit: int) -> list[Event]:
+        """The oldest events that `name` has not been told."""
+
+    def told(self, name: str, number: int) -> None:
+        """`name` has been told everything up to this number."""
+
+
+class Crew(Protocol):
+    """What workers on one store share: who is alive, what each may spend, who plans, what was learned.
+
+    Promises: shares never add up to more than there is, also while they change hands; one connection at most is
+    elected; time is the store's own. A store that only one process writes to has no crew.
+    """
+
+    def beat(
+        self, owner: str, held: float, level: float, burst: float, facts: Mapping[str, float], lesson: bytes | None
+    ) -> float:
+        """A sign of life, with the share the worker goes by; the share that it may go by from now on."""
+
+    def leave(self, owner: str) -> None:
+        """A worker ends: its share is free."""
+
+    def heard(self, news: Sequence[HostNews]) -> None:
+        """What answers say about how their hosts want to be treated holds for all from the next claim on."""
+
+    def elect(self) -> bool:
+        """Whether this connection is the planner's, or becomes it."""
+
+    def divide(self, rate: float) -> list[Member]:
+        """Give every worker that is alive an even share of the rate, as far as others have let go of it."""
+
+    def lessons(self) -> list[Lesson]:
+        """What workers' polls have taught of the fleet as a whole and no plan has taken up yet."""
+
+    def publish(self, settings: Mapping[str, bytes], price: Price | None, taken_up: Sequence[int]) -> None:
+        """A plan's outcome; lessons that it has taken up go in the same transaction."""
+
+    def server_time(self) -> float:
+        """The store's own clock, by which workers on many machines go."""
+
+
+class ReadStore(Opened, Catalogue, Replica, Shelf, Audit, Protocol):
+    """All that can be read of a store."""
+
+
+class Store(ReadStore, Claims, Outbox, Protocol):
+    """All that one process does with its store."""
+
+
+class SharedStore(Store, Crew, Protocol):
+    """All that workers do with the store they share."""

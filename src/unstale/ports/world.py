@@ -1,0 +1,117 @@
+"""What the engine asks of the world outside: what time it is, what a source says, what another replica holds.
+
+Rules of this file:
+1. A contract has at most eight methods; what every keeper of it promises is in its docstring and in one contract test.
+2. Times are seconds since the epoch. Nothing here knows a technology.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from unstale.keeper.outcomes import Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One look at a source: where it is, what we hold of it, and how much it may cost.
+
+    `etag` and `last_modified` are the validators that came with the copy we hold, as the source wrote them.
+    `limit` bounds the decoded body in bytes, `seconds` the whole poll, redirects included.
+    """
+
+    address: str
+    etag: str | None = None
+    last_modified: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    #: what the source's owner says about how to look at it, as listed
+    options: Mapping[str, Any] = field(default_factory=dict)
+    limit: int = 16 * 2**20
+    seconds: float = 30.0
+    #: when the copy we hold was last known equal to its source; nothing older may take its place
+    since: float = -math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What came back. `body` is there only if the source sent one; whether it differs from the copy is not judged here.
+
+    A failure has a `reason` in one sentence and the `status` the source gave, if any. `retry_after` is a wait in
+    seconds that the source asked for, with whatever answer.
+    `changed_at` are the times of changes that the source itself tells (entries of a feed, Last-Modified), rising.
+    Through another replica `polled_at` is when that one's copy was known equal to the source, `via` the replicas it
+    came through, nearest to the source first, and before `not_before` they have nothing new.
+    """
+
+    answer: Answer
+    polled_at: float
+    body: bytes | None = None
+    media_type: str = ""
+    etag: str | None = None
+    last_modified: str | None = None
+    changed_at: tuple[float, ...] = ()
+    reason: str = ""
+    retry_after: float | None = None
+    status: int = 0
+    #: where the body came from after redirects, and how many bytes crossed the network
+    address: str = ""
+    received: int = 0
+    #: the pause between polls that the host asks for, in seconds
+    spacing: float = 0.0
+    via: str = ""
+    not_before: float = -math.inf
+
+
+class Clock(Protocol):
+    """What time it is, and waiting until it is later. `now` never goes back within one process."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Let so many seconds pass."""
+
+
+class Fetcher(Protocol):
+    """Looks at sources of some kind, many at a time.
+
+    Promises: `fetch` never raises for anything a source does, it answers FAILED with a reason; it returns within
+    `request.seconds` (and a moment); it never holds more than `request.limit` decoded bytes; it never connects to
+    an address that the settings do not allow, on any hop; credentials never cross origins; an answer "not modified"
+    is UNCHANGED without a body, anything with a body is CHANGED for the caller to compare.
+    """
+
+    async def fetch(self, request: Request) -> Fetched:
+        """Look once."""
+
+    async def close(self) -> None:
+        """Give back connections; what is in flight ends as FAILED."""
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What another replica says it holds: address, as of when, and SHA-256 of each copy, one portion of it.
+
+    `now` is the time there (0: not told), `further` where the next portion begins (None: this was the last). A digest
+    that could not be had has a `reason`; `false` marks one that must not be believed.
+    """
+
+    rows: tuple[tuple[str, float, bytes], ...] = ()
+    now: float = 0.0
+    further: int | None = None
+    received: int = 0
+    reason: str = ""
+    false: bool = False
+
+
+class Peering(Protocol):
+    """Asks other replicas. Promises what a `Fetcher` does: bounded in time and size, gated, never raising."""
+
+    async def digest(self, peer: str, since: float, after: int) -> Digest:
+        """What a replica holds that is as of `since` or later, from the portion that begins behind `after`."""
+
+    async def copy(self, peer: str, source: str, since: float) -> Fetched:
+        """A replica's copy of a source, unless it is older than `since`."""
