@@ -6,8 +6,8 @@ import pytest
 
 from support.asgi import START
 from unstale.adapters.replica_status import MOST_HOPS, Status, doubt, read_status
+from unstale.ports import Edition, Head
 from unstale.server import headers
-from unstale.server.shelf import Edition, Head
 
 
 def said(checked: float, via: str = "", name: str = "me") -> dict[str, str]:
