@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple
@@ -153,21 +154,25 @@ class SqliteStore(SqliteReplica):
                 return []
             # What was read is the head of the table: all up to the last one.
             db.execute("DELETE FROM sched WHERE (due, source) <= (?, ?)", (due[-1][1], due[-1][0]))
-            tokens = range(first + 1, first + 1 + len(due))
-            db.executemany(
-                "INSERT INTO leases(source, token, claimed_until, owner) VALUES (?, ?, ?, ?)",
-                ((source, token, now + lease, owner) for (source, _), token in zip(due, tokens, strict=True)),
+            which = _column(source for source, _ in due)
+            db.execute(
+                "INSERT INTO leases(source, token, claimed_until, owner) SELECT value, ? + rowid, ?, ? FROM carray(?)",
+                (first, now + lease, owner, which),
             )
-            details: Any = db.executemany(
-                "SELECT s.address, s.kind, b.due, s.options, b.last, b.failures, b.latest, b.version, "
-                "c.etag, c.last_modified, c.fingerprint FROM sources s JOIN beliefs b ON b.source = s.id "
-                "LEFT JOIN copies c ON c.source = s.id AND c.version = b.version WHERE s.id = ?",
-                ((source,) for source, _ in due),
+            # One statement for all: starting one per source costs ten times what it reads.
+            details: Any = db.execute(
+                "SELECT s.id, s.address, s.kind, b.due, s.options, b.last, b.failures, b.latest, b.version, "
+                "c.etag, c.last_modified, c.fingerprint FROM carray(?) w CROSS JOIN sources s ON s.id = w.value "
+                "JOIN beliefs b ON b.source = s.id LEFT JOIN copies c ON c.source = s.id AND c.version = b.version",
+                (which,),
             )
-            return [
-                Claim(source, token, address, kind, time, json.loads(options) if options else {}, *rest)
-                for (source, _), token, (address, kind, time, options, *rest) in zip(due, tokens, details, strict=True)
+            token = {source: first + 1 + i for i, (source, _) in enumerate(due)}
+            claims = [
+                Claim(source, token[source], address, kind, time, json.loads(options) if options else {}, *rest)
+                for source, address, kind, time, options, *rest in details
             ]
+            claims.sort(key=lambda claim: claim.token)
+            return claims
 
     def record(
         self, entries: Sequence[Entry], *, settings: Mapping[str, bytes] | None = None, price: Price | None = None
@@ -175,13 +180,7 @@ class SqliteStore(SqliteReplica):
         """Observations, copies, beliefs, due times, settings and a price, in one transaction."""
         check_entries(entries)
         with self._writing() as db:
-            held = {
-                token
-                for (token,) in db.executemany(
-                    "DELETE FROM leases WHERE source = ? AND token = ? RETURNING token",
-                    ((entry.claim.source, entry.claim.token) for entry in entries),
-                )
-            }
+            held = _spend(db, entries)
             mine = [entry for entry in entries if entry.claim.token in held]
             checkpoint(db, mine, self._horizon)
             _observe(db, mine, sqlite_epochs.current(db, stamped=len(mine)))
@@ -304,6 +303,23 @@ class SqliteStore(SqliteReplica):
 def _standing(entry: Entry) -> tuple[float, float, float | None, int]:
     made = answered(entry)
     return made.last, made.bound, made.found, made.failures
+
+
+def _spend(db: apsw.Connection, entries: Sequence[Entry]) -> set[int]:
+    """The tokens of those entries whose leases were held, which they are no longer."""
+    if not entries:
+        return set()
+    # A token is given out once, so that it stands for its source; the source is what leases are found by.
+    spent: Any = db.execute(
+        "DELETE FROM leases WHERE source IN carray(?) AND token IN carray(?) RETURNING token",
+        (_column(e.claim.source for e in entries), _column(e.claim.token for e in entries)),
+    )
+    return {token for (token,) in spent}
+
+
+def _column(numbers: Iterable[int]) -> Any:
+    """Whole numbers as SQLite reads them from memory, in one statement."""
+    return apsw.carray(array("q", numbers))
 
 
 def _observe(db: apsw.Connection, entries: Iterable[Entry], epoch: int) -> None:
