@@ -12,7 +12,7 @@ from unstale.server import headers
 
 def said(checked: float, via: str = "", name: str = "me") -> dict[str, str]:
     edition = Edition(3, START, "text/plain", None, bytes(32), 5, 0.0, via)
-    times = headers.times(Head(9, 3, checked, checked + 600, 0), edition)
+    times = headers.times(Head(1, 9, 3, checked, checked + 600, 0), edition)
     fields = times.at(checked + 5, headers.structured_name(name), 0.5)
     return {field.decode(): value.decode() for field, value in fields}
 
