@@ -282,7 +282,7 @@ class Stuck(MemoryStore):
 
 
 def test_a_failure_that_could_not_be_recorded_at_once_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unstale.engine.loop.AGAIN", 0.0)
+    monkeypatch.setattr("unstale.engine.store_executor.AGAIN", 0.0)
     hour = 3600.0
 
     def polls(store: MemoryStore) -> list[list[float]]:

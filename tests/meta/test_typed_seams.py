@@ -16,7 +16,7 @@ ENGINE = Path(unstale.engine.__file__).parent
 ROOT = ENGINE.parent.parent
 #: calls of a store in the engine, the misspelt ones, and what mypy says of them
 BREAKS = {
-    "loop.py": ((r"store\.claim\(", "store.clam(", '"Store" has no attribute "clam"'),),
+    "claiming.py": ((r"store\.claim\(", "store.clam(", '"Store" has no attribute "clam"'),),
     "planner.py": (
         (r"store\.elect\(", "store.elekt(", '"SharedStore" has no attribute "elekt"'),
         (r"store\.divide\(rate\)", 'store.divide("much")', 'Argument 1 to "divide"'),

@@ -22,7 +22,7 @@ from unstale.engine.budget import Bucket
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError, require
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Claim, Clock, Fetched, Peering, Store
+from unstale.ports import Clock, Fetched, Peering, Store
 
 News = Sequence[tuple[int, Fetched]]
 
@@ -234,23 +234,3 @@ class Peers:
             peer.bans += 1
         peer.resting = max(peer.resting, now + rest)
         self._tell("peer_dropped" if false else "peer_failed", {"peer": peer.address, "reason": reason, "for": rest})
-
-
-def claim_now(
-    store: Store, sources: Sequence[int], now: float, *, lease: float, owner: str
-) -> list[tuple[Claim, float]]:
-    """Claims on just these sources with the times they were due; those that somebody polls already are left out.
-
-    In one go on the store's thread: they are made longest overdue, so the next claims are theirs.
-    """
-    standing = store.columns_of(list(sources), 1)
-    due = dict(zip(standing.source.tolist(), standing.due.tolist(), strict=True))
-    store.set_due(list(due), [0.0] * len(due))
-    claims = store.claim(now, len(due), lease=lease, owner=owner)
-    if others := [claim for claim in claims if claim.source not in due]:
-        store.give_back(owner, others)
-    mine = [claim for claim in claims if claim.source in due]
-    busy = [source for source in due if source not in {claim.source for claim in mine}]
-    # Of a claimed source the due time counts only if that claim ends unrecorded.
-    store.set_due(busy, [due[source] for source in busy])
-    return [(claim, due[claim.source]) for claim in mine]

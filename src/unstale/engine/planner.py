@@ -10,21 +10,19 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from unstale.core.learning.state import WIDTH, kept
-from unstale.engine.config import LATEST, EngineConfig, next_look, scheduler_of
+from unstale.core.learning.state import WIDTH
+from unstale.engine.config import LATEST, EngineConfig, scheduler_of
 from unstale.engine.host_limits import HostLimits
-from unstale.engine.lessons import teach
-from unstale.engine.loop import AGAIN, PULSE
-from unstale.engine.store_executor import StoreExecutor
-from unstale.engine.summary import summary
+from unstale.engine.polling import Tell
+from unstale.engine.pricing import PULSE, Done, Pricer, next_plan
+from unstale.engine.store_executor import StoreExecutor, patience
 from unstale.engine.worker import LIFE, PLAN
 from unstale.errors import StoreError
 from unstale.keeper.scheduler import Scheduler
-from unstale.ports import LEARNER, Clock, FleetColumns, Member, Price, SharedStore
+from unstale.ports import Clock, FleetColumns, Member, Price, SharedStore
 
 #: times as long as a plan took, the next one is not begun
 PART = 5.0
@@ -39,7 +37,7 @@ class Planner:
         config: EngineConfig,
         clock: Clock,
         host_limits: HostLimits,
-        tell: Callable[[str, Mapping[str, Any]], None] = lambda name, facts: None,
+        tell: Tell = lambda name, facts: None,
     ) -> None:
         self.elected, self.plans = False, 0
         self._executor, self._config, self._clock, self._host_limits, self._tell = (
@@ -50,11 +48,9 @@ class Planner:
             tell,
         )
         self._crew: Sequence[Member] = ()
-        self._plan_at = self._review_at = -math.inf
-        self._edited = -1
-        #: what the counters said when a price was last kept, and what the workers had spent
-        self._done: dict[str, int] = {}
-        self._spent = self._took = 0.0
+        self._pricer = Pricer(executor)
+        self._plan_at = -math.inf
+        self._edited, self._took = -1, 0.0
 
     async def run(self, stop: asyncio.Event) -> None:
         """Look every second whether the planner is gone, or be it; until `stop` is set."""
@@ -63,7 +59,8 @@ class Planner:
             try:
                 elected = await self._executor.do(lambda store: store.elect())
                 if elected and not self.elected:
-                    self._plan_at = self._review_at = -math.inf
+                    self._plan_at = -math.inf
+                    self._pricer.forget()
                     self._tell("elected", {"owner": self._config.owner})
                 self.elected = elected
                 if elected:
@@ -76,7 +73,7 @@ class Planner:
             except StoreError as error:
                 self.elected = False
                 self._tell("store_failed", {"reason": str(error)})
-                await asyncio.sleep(AGAIN)
+                await asyncio.sleep(patience(1))
                 await self._executor.reopen()
             try:
                 await asyncio.wait_for(stop.wait(), LIFE)
@@ -109,23 +106,15 @@ class Planner:
             self._plan_at = now + LIFE
             return
         scheduler, late = await self._executor.aside(scheduler_of, standing, config, now, self._host_limits)
-        learner, settings, taken_up = scheduler.learner, {}, []
-        until = now + max(next_look(scheduler, config.rate), min(PART * self._took, LATEST))
-        if now >= self._review_at or LEARNER not in standing.settings:
-            taken_up = [lesson.number for lesson in lessons]
-            for lesson in lessons:
-                teach(learner.timing, lesson.value)
-            if math.isfinite(self._review_at) or taken_up:
-                await self._executor.aside(learner.review)
-            settings[LEARNER] = kept(learner)
-            self._review_at = now + max(0.5 * learner.scale, until - now)
+        until = max(next_plan(scheduler, config, now), now + min(PART * self._took, LATEST))
+        taught = lessons if self._pricer.will_review(now, standing.settings) else []
         spare = sum(member.level - 0.5 * member.burst for member in self._crew)
-        allowed = config.rate * (until - now) + spare
-        await self._executor.aside(scheduler.plan, max(allowed, 0.0), now, until)
-        rows, due = await self._executor.aside(scheduler.moves, now, now + 2.0 * (until - now))
-        ids, was = scheduler.ids[rows].tolist(), scheduler.due[rows].tolist()
+        found = await self._pricer.find(
+            scheduler, config, now=now, until=until, spare=spare, known=standing.settings, lessons=taught
+        )
         news = await self._news(standing, scheduler, now)
-        settings |= self._told(scheduler, news or standing.price, now)
+        settings = found.settings | self._told(scheduler, news or standing.price, now)
+        ids, was = scheduler.ids[found.rows].tolist(), scheduler.due[found.rows].tolist()
 
         def publish(store: SharedStore) -> None:
             if not store.elect():
@@ -135,8 +124,8 @@ class Planner:
                     scheduler.ids[late].tolist(), scheduler.due[late].tolist(), was=standing.due[late].tolist()
                 )
             if ids:
-                store.set_due(ids, due.tolist(), was=was)
-            store.publish(settings, news, taken_up)
+                store.set_due(ids, found.due.tolist(), was=was)
+            store.publish(settings, news, [lesson.number for lesson in taught])
 
         await self._executor.do(publish)
         self.plans += 1
@@ -149,25 +138,10 @@ class Planner:
         known = standing.price
         if known is not None and now - known.at < PULSE:
             return None
-        seen = await self._executor.aside(summary, scheduler, now, self._config.budget)
         tally = await self._executor.do(lambda store: store.counters())
-        done = {name: tally.get(name, 0) for name in ("recorded", "changed", "failed")}
-        before = self._done or done
-        self._done = done
         spent = sum(member.facts.get("spent", 0.0) for member in self._crew)
-        before_spent, self._spent = self._spent, spent
-        polls, changed, failed = (done[name] - before[name] for name in done)
-        return Price(
-            now,
-            scheduler.price,
-            self._config.budget,
-            seen.fresh,
-            seen.even,
-            polls,
-            changed,
-            failed,
-            max(spent - before_spent, 0.0),
-        )
+        done = Done(tally.get("recorded", 0), tally.get("changed", 0), tally.get("failed", 0), spent)
+        return await self._pricer.news(scheduler, self._config, now, done)
 
     def _told(self, scheduler: Scheduler, known: Price | None, now: float) -> dict[str, bytes]:
         """What workers need to know of the fleet as a whole, and how all of them stand, in plain JSON."""

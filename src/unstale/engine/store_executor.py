@@ -14,6 +14,9 @@ from typing import Generic, ParamSpec, TypeVar
 from unstale.errors import StoreError
 from unstale.ports import Opened
 
+#: seconds until a store that failed is tried again, at first and at most
+AGAIN, AGAIN_AT_MOST = 0.5, 30.0
+
 T = TypeVar("T")
 P = ParamSpec("P")
 #: what is asked of the store: whoever needs less of it takes an executor of a store that does more
@@ -58,13 +61,13 @@ class StoreExecutor(Generic[S_co]):
         """Numbers that take a while, without holding up the polls."""
         return work(*args, **more) if self._thread is None else await asyncio.to_thread(work, *args, **more)
 
-    async def insist(self, work: Callable[[S_co], T], stop: asyncio.Event, wait: float = 0.5) -> T | None:
+    async def insist(self, work: Callable[[S_co], T], stop: asyncio.Event) -> T | None:
         """The answer of the store, asked again until it gives one or `stop` is set."""
         while not stop.is_set():
             try:
                 return await self.do(work)
             except StoreError:
-                await asyncio.sleep(wait)
+                await asyncio.sleep(patience(1))
                 await self.reopen()
         return None
 
@@ -86,3 +89,12 @@ class StoreExecutor(Generic[S_co]):
         if self._thread is not None:
             self._thread.shutdown()
         self._store.close()
+
+
+def patience(failures: int) -> float:
+    """Seconds to wait before a store that failed so many times in a row is tried again: doubled each time.
+
+    >>> [patience(1), patience(3), patience(99)]
+    [0.5, 2.0, 30.0]
+    """
+    return min(AGAIN * 2.0 ** min(failures - 1, 60), AGAIN_AT_MOST)

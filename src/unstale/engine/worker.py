@@ -2,7 +2,7 @@
 
 Rules of this file:
 1. Nothing is claimed before the store has heard a sign of life and granted a share of the budget.
-2. Beliefs are read when outcomes are recorded: who holds a claim is the only one who changes them.
+2. A poll begins before its claim's time to begin is over, or its claim is given back: others may be at the host.
 3. Without a planner the last price and the last share hold.
 """
 
@@ -11,26 +11,19 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
 
-import numpy as np
-
-from unstale.core.checks import Floats
-from unstale.core.learning.columns import SharedTiming
-from unstale.core.learning.mixture import Shared
-from unstale.core.learning.state import WIDTH
-from unstale.engine.config import BURST_SECONDS, EngineConfig, scheduler_of
-from unstale.engine.judge import Content
-from unstale.engine.lessons import tallied
-from unstale.engine.loop import BATCH, BEAT, Engine
-from unstale.engine.outcomes import PollOutcome
+from unstale.engine.budget import Bucket
+from unstale.engine.config import BURST_SECONDS, EngineConfig
+from unstale.engine.outcomes import Counters, PollOutcome
+from unstale.engine.polling import ContentOf, Look, Polls, Tell
+from unstale.engine.recording import BATCH, BEAT, Recorder
 from unstale.engine.shared_host_limits import SharedHostLimits
+from unstale.engine.shared_learning import FleetPlan, SharedLearning
 from unstale.engine.store_executor import StoreExecutor
+from unstale.engine.turns import Turns
 from unstale.errors import StoreError
-from unstale.keeper.scheduler import Scheduler
-from unstale.ports import LEARNER, Claim, Clock, Fetched, FleetColumns, SharedStore
+from unstale.ports import Claim, Clock, SharedStore
 
 #: seconds between signs of life, between lessons passed on, and between looks for what is due while nothing is
 LIFE, LESSON, CALM = 1.0, 10.0, 0.1
@@ -38,7 +31,7 @@ LIFE, LESSON, CALM = 1.0, 10.0, 0.1
 PLAN = "plan"
 
 
-class Worker(Engine):
+class Worker:
     """Polls what it claims from a store that others claim from too."""
 
     def __init__(
@@ -46,69 +39,74 @@ class Worker(Engine):
         executor: StoreExecutor[SharedStore],
         config: EngineConfig,
         clock: Clock,
-        look: Callable[[Claim], Awaitable[Fetched]],
+        look: Look,
         *,
-        content: Callable[[Claim], Content | None] = lambda claim: None,
-        tell: Callable[[str, Mapping[str, Any]], None] = lambda name, facts: None,
+        content: ContentOf = lambda claim: None,
+        tell: Tell = lambda name, facts: None,
     ) -> None:
-        self._shared = SharedHostLimits()
-        self._shared_executor = executor
-        super().__init__(executor, config, clock, look, content=content, host_limits=self._shared, tell=tell)
-        self.bucket.set(0.0, self.bucket.burst)
-        self._scale, self._price, self._dearest = math.nan, math.nan, 1.0
+        self.config, self._executor, self._clock, self._tell = config, executor, clock, tell
+        self._host_limits = SharedHostLimits()
+        # The share comes from the store, with the first sign of life.
+        self.bucket = Bucket(0.0, 1.0, clock.now())
+        self._learning = SharedLearning(executor, config, clock, self._host_limits, self.bucket.spend)
+        self._polls = Polls(
+            config.polls, look, content, self._host_limits, clock, tell, ended=self._ended, begins=self._begins
+        )
+        self._recorder = Recorder(executor, self._learning, clock, tell, lambda: bool(self._polls.ahead))
+        self._turns = Turns(
+            executor, config, self._polls, self._recorder, tell, step=self._step, finish=self._give_back_late
+        )
         self._beat_at = self._lesson_at = -math.inf
-        #: the learner's shared state as it was published, and as it is here; its tallies when last passed on, and what
-        #: could not be passed on
-        self._state = b""
-        self._learned: tuple[Shared, SharedTiming] | None = None
-        self._passed_on, self._unsent = np.zeros(1), np.zeros(1)
-        self._most, self._calm = BATCH, BEAT
+        self._seen, self._most, self._calm = -1, BATCH, BEAT
         #: when the polls of claims must have begun, by token, and those that were not
         self._begin_by: dict[int, float] = {}
         self._late: list[Claim] = []
 
+    @property
+    def counters(self) -> Counters:
+        """What was done since the start."""
+        return self._recorder.counters
+
     async def run(self, stop: asyncio.Event) -> None:
         """Poll until `stop` is set; then finish what is in flight, or give it back, and free the share."""
         try:
-            await super().run(stop)
+            await self._turns.run(stop)
         finally:
             try:
-                await self._give_back_late()
-                await self._shared_executor.do(lambda store: store.leave(self.config.owner))
+                await self._executor.do(lambda store: store.leave(self.config.owner))
             except StoreError as error:
                 self._tell("store_failed", {"reason": str(error)})
 
     async def _step(self) -> float:
-        now = self.clock.now()
-        if now >= self._beat_at:
-            await self._live(now)
+        if self._clock.now() >= self._beat_at:
+            await self._live(self._clock.now())
         await self._give_back_late()
-        now = self.clock.now()
-        told = self._executor.moved()
-        if told != self._seen:
-            self._seen, self._calm = told, BEAT
+        now, plan = self._clock.now(), self._learning.plan
+        seen = self._executor.moved()
+        if seen != self._seen:
+            self._seen, self._calm = seen, BEAT
         if (shut := self.config.opens_in(now)) > 0.0:
             return min(shut, LIFE)
-        free = self.config.polls - len(self._polls) - len(self._done)
-        room = min(self._most, free, int(self.bucket.level(now) / self._dearest + 1e-9))
-        if room < 1 or math.isnan(self._scale):
-            return min(max(self.bucket.wait(self._dearest, now), BEAT), CALM)
-        claims = await self._executor.do(
-            lambda store: store.claim(now, room, lease=self.config.lease, owner=self.config.owner)
-        )
-        self._begin_all(claims, now)
+        free = self.config.polls - len(self._polls.under_way) - len(self._recorder.done)
+        room = min(self._most, free, int(self.bucket.level(now) / plan.dearest + 1e-9))
+        if room < 1 or math.isnan(plan.scale):
+            return min(max(self.bucket.wait(plan.dearest, now), BEAT), CALM)
+        lease, owner = self.config.lease, self.config.owner
+        claims = await self._executor.do(lambda store: store.claim(now, room, lease=lease, owner=owner))
+        self._begin(claims, now)
         self._calm = BEAT if claims else min(2.0 * self._calm, CALM)
         return 0.0 if len(claims) == self._most else self._calm
 
     async def _live(self, now: float) -> None:
         """A sign of life; what others have to know is passed on, and what the planner says is heard."""
-        news = self._shared.taken()
-        lesson = None
-        if self._learned is not None and now >= self._lesson_at:
-            lesson, self._lesson_at = self._taught(), now + LESSON
-        held, level = self.bucket.rate, self.bucket.level(now)
-        facts = {name: getattr(self.counters, name) for name in ("polls", "changed", "unchanged", "failed")}
-        facts |= {"spent": self.bucket.spent, "in_flight": self.in_flight}
+        news, lesson = self._host_limits.taken(), None
+        if now >= self._lesson_at and (lesson := self._learning.lesson()) is not None:
+            self._lesson_at = now + LESSON
+        held, level, counters = self.bucket.rate, self.bucket.level(now), self.counters
+        facts: dict[str, float] = {
+            name: getattr(counters, name) for name in ("polls", "changed", "unchanged", "failed")
+        }
+        facts |= {"spent": self.bucket.spent, "in_flight": len(self._polls.under_way)}
 
         def live(store: SharedStore) -> tuple[float, bytes]:
             if news:
@@ -118,34 +116,38 @@ class Worker(Engine):
             return share, store.setting(PLAN)
 
         try:
-            share, published = await self._shared_executor.do(live)
+            share, published = await self._executor.do(live)
         except StoreError:
-            self._shared.keep(news)
+            self._host_limits.keep(news)
             if lesson is not None:
-                self._unsent = self._unsent + lesson
+                self._learning.keep(lesson)
             raise
-        plan = json.loads(published or b"{}")
-        self._scale, self._dearest = plan.get("scale", math.nan), plan.get("dearest", 1.0)
-        self._price = plan.get("price", math.nan)
-        self.bucket.set(share, max(BURST_SECONDS * share, 2.0 * self._dearest))
+        said = json.loads(published or b"{}")
+        self._learning.plan = plan = FleetPlan(
+            said.get("scale", math.nan), said.get("price", math.nan), said.get("dearest", 1.0)
+        )
+        self.bucket.set(share, max(BURST_SECONDS * share, 2.0 * plan.dearest))
         self._beat_at = now + LIFE
 
-    def _begin_all(self, claims: Sequence[Claim], claimed_at: float) -> None:
+    def _begin(self, claims: Sequence[Claim], claimed_at: float) -> None:
         # A poll has to end before its claim does.
         latest = claimed_at + 0.5 * self.config.lease
         for claim in claims:
             self._begin_by[claim.token] = min(claim.begin_by, latest)
             # What it costs is known when it is recorded.
-            self.bucket.spend(self._dearest)
-            self._start(claim, str(claim.source))
+            self.bucket.spend(self._learning.plan.dearest)
+            self._polls.start(claim, str(claim.source))
 
-    async def _poll(self, claim: Claim, host: str) -> None:
-        # The last moment to notice that we were stopped, or that the store took its time: others may be at the host.
-        if self.clock.now() <= self._begin_by.pop(claim.token):
-            await super()._poll(claim, host)
-        else:
-            self._late.append(claim)
-            self.bucket.spend(-self._dearest)
+    def _begins(self, claim: Claim) -> bool:
+        # The last moment to notice that we were stopped, or that the store took its time.
+        if self._clock.now() <= self._begin_by.pop(claim.token):
+            return True
+        self._late.append(claim)
+        self.bucket.spend(-self._learning.plan.dearest)
+        return False
+
+    def _ended(self, outcome: PollOutcome, host: str) -> None:
+        self._recorder.add(outcome)
 
     async def _give_back_late(self) -> None:
         """Claims that were not begun in time go back; fewer at a time come sooner."""
@@ -154,45 +156,3 @@ class Worker(Engine):
         if late:
             owner = self.config.owner
             await self._executor.do(lambda store: store.give_back(owner, late))
-
-    async def _record(self, batch: Sequence[PollOutcome]) -> None:
-        sources = [outcome.claim.source for outcome in batch]
-        standing = await self._executor.do(lambda store: store.columns_of(sources, WIDTH))
-        self.scheduler = self._scheduler_of(standing)
-        cost = dict(zip(standing.source.tolist(), standing.cost.tolist(), strict=True))
-        await super()._record(batch)
-        for source in sources:
-            self.bucket.spend(cost.get(source, self._dearest) - self._dearest)
-
-    def _scheduler_of(self, standing: FleetColumns) -> Scheduler:
-        """The scheduler of a few sources of a fleet, whose mean interval and shared learning are given."""
-        state, few = standing.settings.get(LEARNER, b""), float(standing.cost[~standing.paused].sum())
-        config = replace(self.config, budget=few / self._scale if few > 0.0 else 1.0)
-        known = self._learned is not None and state == self._state
-        if known:
-            standing = replace(standing, settings={})
-        scheduler, _ = scheduler_of(standing, config, self.clock.now(), self.host_limits)
-        scheduler.price = self._price
-        if known and self._learned is not None:
-            scheduler.learner.shared, scheduler.learner.timing = self._learned
-        else:
-            if self._learned is not None:
-                self._unsent = self._taught()
-            self._state, self._learned = state, (scheduler.learner.shared, scheduler.learner.timing)
-            self._passed_on = tallied(scheduler.learner.timing)
-        return scheduler
-
-    def _taught(self) -> Floats:
-        """What polls have taught of the fleet as a whole since this was asked last."""
-        assert self._learned is not None
-        counters = tallied(self._learned[1])
-        lesson: Floats = counters - self._passed_on + self._unsent
-        self._passed_on, self._unsent = counters, np.zeros(1)
-        return lesson
-
-    async def _load(self) -> None:
-        """There is no fleet here that could be wrong."""
-        self._unlearned = False
-
-    async def _publish(self, now: float, price: float, settings: dict[str, bytes]) -> None:
-        """Publishing is the planner's."""

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.engine.peers import BAN, OVERLAP, PATIENCE, REST, Peers, PeerTerms, claim_now
+from unstale.engine.claiming import claim_now
+from unstale.engine.peers import BAN, OVERLAP, PATIENCE, REST, Peers, PeerTerms
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer

@@ -162,7 +162,7 @@ class Flaky(MemoryStore):
 
 
 def test_a_store_that_fails_loses_no_outcome_and_applies_none_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unstale.engine.loop.AGAIN", 0.0)
+    monkeypatch.setattr("unstale.engine.store_executor.AGAIN", 0.0)
     store = Flaky()
     world = World(np.full(20, 1.0 / HOUR), START + 20 * HOUR)
     store.add([Listing(f"memory:{i}", kind="memory") for i in range(20)], START)

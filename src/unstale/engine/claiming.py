@@ -1,0 +1,170 @@
+"""Claiming: what is due is claimed within the budget, and begun as its host allows.
+
+Rules of this file:
+1. Only what the bucket holds is claimed; who is claimed is polled or given back.
+2. A poll whose host is free in a moment is held, in line; others are given back until then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from unstale.engine.host_limits import HostLimits
+from unstale.engine.loading import LoadedFleet
+from unstale.engine.polling import Polls
+from unstale.engine.recording import BATCH, BEAT
+from unstale.engine.store_executor import StoreExecutor
+from unstale.ports import Claim, Clock, Store
+
+#: seconds between two looks at a store that others may have moved
+LOOK = 0.05
+#: a poll whose host is free within so many seconds is held, others are given back until then
+HOLD = 2.0
+#: polls that may wait at one busy host
+LINE = 64
+#: sources that may be claimed beyond those that are being polled
+AHEAD = 512
+
+
+class Claiming:
+    """Claims what is due of one fleet and begins its polls; `unrecorded` counts outcomes that wait to be recorded."""
+
+    def __init__(
+        self,
+        executor: StoreExecutor[Store],
+        fleet: LoadedFleet,
+        polls: Polls,
+        host_limits: HostLimits,
+        clock: Clock,
+        unrecorded: Callable[[], int],
+    ) -> None:
+        self._executor, self._fleet, self._polls, self._host_limits = executor, fleet, polls, host_limits
+        self._clock, self._unrecorded = clock, unrecorded
+        self._lines: dict[str, deque[tuple[float, Claim]]] = {}
+        self._timers: set[asyncio.Task[None]] = set()
+
+    def waiting(self) -> list[Claim]:
+        """The claims in line at hosts."""
+        return [claim for line in self._lines.values() for _, claim in line]
+
+    def leave(self) -> list[Claim]:
+        """Nothing is begun any more; the claims that waited."""
+        left = self.waiting()
+        self._lines.clear()
+        for timer in self._timers:
+            timer.cancel()
+        return left
+
+    async def step(self, now: float, until_plan: float) -> float:
+        """Claim and begin what is due; seconds until it is worth another look, `until_plan` at most."""
+        fleet, config = self._fleet, self._fleet.config
+        idle = max(min(LOOK if self._executor.shared else math.inf, until_plan), 1e-3)
+        if (shut := config.opens_in(now)) > 0.0:
+            return min(shut, idle)
+        dearest = float(fleet.scheduler.learner.columns.cost.max(initial=1e-9))
+        held = len(self._polls.under_way) + len(self._polls.ahead) + len(self.waiting()) + self._unrecorded()
+        free = config.polls + AHEAD - held
+        room = min(BATCH, free, int(fleet.bucket.level(now) / dearest + 1e-9))
+        if len(self._polls.ahead) > AHEAD // 2:
+            # Few large claims cost less than many small ones.
+            return min(BEAT, idle)
+        if room < 1:
+            pause = fleet.bucket.wait(dearest, now) if free > 0 else LOOK
+            return min(max(pause, BEAT), idle)
+        due = float(fleet.scheduler.due.min(initial=math.inf))
+        if due > now and not fleet.stirred:
+            return min(due - now, idle)
+        claims = await self._executor.do(lambda store: store.claim(now, room, lease=config.lease, owner=config.owner))
+        # Who took all there was room for may have left some behind.
+        fleet.stirred = len(claims) == room
+        await self._begin(claims, now)
+        if len(claims) == BATCH:
+            return 0.0
+        if claims:
+            return BEAT
+        return min(due - now, idle) if due > now else idle
+
+    async def postpone(self, later: Sequence[tuple[Claim, float]]) -> None:
+        """Give claims back, to be due at other times."""
+        claims, due = [claim for claim, _ in later], [at for _, at in later]
+
+        def give_back(store: Store) -> None:
+            store.set_due([claim.source for claim in claims], due)
+            store.give_back(self._fleet.config.owner, claims)
+
+        await self._executor.do(give_back)
+        known = dict(zip((claim.source for claim in claims), due, strict=True))
+        rows, scheduler = self._fleet.rows(list(known)), self._fleet.scheduler
+        scheduler.put_back(rows, np.array([known[int(source)] for source in scheduler.ids[rows]]))
+
+    def advance(self, host: str) -> None:
+        """Begin the next poll that waits at a host, if it may."""
+        line = self._lines.get(host)
+        if line and line[0][0] <= self._clock.now() and self._host_limits.begin(host):
+            self._polls.start(line.popleft()[1], host)
+            if not line:
+                del self._lines[host]
+
+    async def _begin(self, claims: Sequence[Claim], now: float) -> None:
+        fleet, scheduler = self._fleet, self._fleet.scheduler
+        rows = fleet.rows([claim.source for claim in claims])
+        scheduler.take(rows)
+        later: list[tuple[Claim, float]] = []
+        costs = scheduler.learner.columns.cost
+        by_source = dict(zip(scheduler.ids[rows].tolist(), rows.tolist(), strict=True))
+        for claim in claims:
+            row = by_source.get(claim.source)
+            if row is None:
+                # Added since the fleet was read: once it is known, it is polled.
+                fleet.outdated = True
+                later.append((claim, now))
+                continue
+            fleet.bucket.spend(float(costs[row]))
+            host = fleet.host(row, claim)
+            at = self._host_limits.slot(host, now, within=HOLD)
+            line = self._lines.get(host)
+            if at > now + HOLD or (line is not None and len(line) >= LINE):
+                later.append((claim, max(at, now + HOLD)))
+                fleet.bucket.spend(-float(costs[row]))
+            elif at <= now and self._host_limits.begin(host):
+                self._polls.start(claim, host)
+            else:
+                self._wait_in_line(claim, host, at, now)
+        if later:
+            await self.postpone(later)
+
+    def _wait_in_line(self, claim: Claim, host: str, at: float, now: float) -> None:
+        self._lines.setdefault(host, deque()).append((at, claim))
+        if at > now:
+            timer = asyncio.create_task(self._advance_in(host, at - now))
+            self._timers.add(timer)
+            timer.add_done_callback(self._timers.discard)
+
+    async def _advance_in(self, host: str, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self.advance(host)
+
+
+def claim_now(
+    store: Store, sources: Sequence[int], now: float, *, lease: float, owner: str
+) -> list[tuple[Claim, float]]:
+    """Claims on just these sources with the times they were due; those that somebody polls already are left out.
+
+    In one go on the store's thread: they are made longest overdue, so the next claims are theirs.
+    """
+    standing = store.columns_of(list(sources), 1)
+    due = dict(zip(standing.source.tolist(), standing.due.tolist(), strict=True))
+    store.set_due(list(due), [0.0] * len(due))
+    claims = store.claim(now, len(due), lease=lease, owner=owner)
+    if others := [claim for claim in claims if claim.source not in due]:
+        store.give_back(owner, others)
+    mine = [claim for claim in claims if claim.source in due]
+    busy = [source for source in due if source not in {claim.source for claim in mine}]
+    # Of a claimed source the due time counts only if that claim ends unrecorded.
+    store.set_due(busy, [due[source] for source in busy])
+    return [(claim, due[claim.source]) for claim in mine]

@@ -1,0 +1,103 @@
+"""The fleet as one engine holds it in memory: read whole from the store, and anew when somebody has edited it.
+
+Rules of this file:
+1. The scheduler is touched under its lock: planning a large fleet takes a while, in a thread of its own.
+2. It is read within the lock: what is recorded between reading and taking over would be forgotten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from unstale.addresses import host_of
+from unstale.core.learning.learner import Learner
+from unstale.core.learning.state import WIDTH, kept
+from unstale.engine.budget import Bucket
+from unstale.engine.config import EngineConfig, scheduler_of
+from unstale.engine.host_limits import HostLimits
+from unstale.engine.outcomes import rows_of
+from unstale.engine.polling import Tell
+from unstale.engine.store_executor import StoreExecutor
+from unstale.keeper.scheduler import Integers, Scheduler
+from unstale.ports import LEARNER, Claim, Clock, Store
+
+
+class LoadedFleet:
+    """All sources of a store with what is known of them, and the budget for their polls; keeps `Learning`.
+
+    `held` are the claims that are neither recorded nor given back; `loaded` hears that everything was read.
+    """
+
+    def __init__(
+        self, executor: StoreExecutor[Store], config: EngineConfig, clock: Clock, host_limits: HostLimits, tell: Tell
+    ) -> None:
+        self.config, self.lock = config, asyncio.Lock()
+        self.scheduler = Scheduler(Learner(0, 1.0), np.empty(0, np.int64), due=np.empty(0))
+        self.bucket = Bucket(config.rate, config.burst_for(self.scheduler), clock.now())
+        #: whether the fleet is not what the store holds
+        self.outdated = True
+        #: whether others have written since the last claim: a hint may have made sources due that we expect later
+        self.stirred = False
+        self.held: Callable[[], Sequence[Claim]] = tuple
+        self.loaded: Callable[[float], None] = lambda now: None
+        self._executor, self._clock, self._host_limits, self._tell = executor, clock, host_limits, tell
+        self._seen, self._edited = -1, -1
+
+    async def look_around(self) -> None:
+        """Has another process written? If sources were edited, the fleet is read anew."""
+        seen = self._executor.moved()
+        if seen != self._seen:
+            self._seen, self.stirred = seen, True
+            edited = await self._executor.do(lambda store: store.counters().get("edited", 0))
+            if edited != self._edited:
+                self._edited, self.outdated = edited, True
+        if self.outdated:
+            await self.relearn()
+
+    async def relearn(self) -> None:
+        """Read the fleet from the store."""
+        async with self.lock:
+            standing = await self._executor.do(lambda store: store.fleet(WIDTH), long=True)
+            # Not before: an answer that was recorded meanwhile would look as if it came from the future.
+            now = self._clock.now()
+            taken = [claim.source for claim in self.held()]
+            self.config = replace(self.config.amended(standing.settings), hosts=standing.hosts)
+            self.scheduler, late = await self._executor.aside(
+                scheduler_of, standing, self.config, now, self._host_limits
+            )
+            self.scheduler.take(self.rows(taken))
+            self.bucket.set(self.config.rate, self.config.burst_for(self.scheduler))
+            state = {LEARNER: kept(self.scheduler.learner)}
+            await self._executor.do(lambda store: store.record([], settings=state))
+            if len(late):
+                ids, due = self.scheduler.ids[late], self.scheduler.due[late]
+                await self._executor.do(lambda store: store.set_due(ids.tolist(), due.tolist()))
+        self.outdated = False
+        self.loaded(now)
+        self._tell("loaded", {"sources": len(self.scheduler.ids)})
+
+    async def scheduler_for(self, sources: Sequence[int]) -> Scheduler:
+        """One scheduler knows them all."""
+        return self.scheduler
+
+    def recorded(self, sources: Sequence[int], late: int) -> None:
+        """If a lease ran out, the store has not learned what we have."""
+        self.outdated = self.outdated or late > 0
+
+    def rows(self, sources: Sequence[int]) -> Integers:
+        """The rows of those of these sources that are known, rising."""
+        return rows_of(self.scheduler, sources)
+
+    def host(self, row: int, claim: Claim) -> str:
+        """The host whose limits hold for a source."""
+        return self.config.hosts[int(self.scheduler.host[row])] or host_of(claim.address)
+
+    def cap_hosts(self) -> None:
+        """Hosts may have asked for other spacings since."""
+        for number, name in enumerate(self.config.hosts[: len(self.scheduler.cap)]):
+            self.scheduler.cap[number] = self._host_limits.cap(name) if name else math.inf

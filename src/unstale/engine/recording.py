@@ -1,0 +1,114 @@
+"""Recording: outcomes go to the store in batches, in the order they came, and none is lost on the way.
+
+Rules of this file:
+1. Outcomes are recorded in batches by one task. While a batch is on its way to the disk the next one gathers.
+2. A store that fails loses no outcome: they are kept and recorded once it is back.
+3. Who learned from a batch that the store may not have reads everything anew before it learns again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from unstale.engine.outcomes import Counters, PollOutcome, entries_of
+from unstale.engine.polling import Tell
+from unstale.engine.store_executor import StoreExecutor, patience
+from unstale.errors import StoreError
+from unstale.keeper.scheduler import Scheduler
+from unstale.ports import Clock, Store
+
+#: most outcomes recorded at once, and sources claimed at once
+BATCH = 500
+#: seconds for which a batch waits for more to come, and between two claims at least
+BEAT = 0.02
+
+
+class Learning(Protocol):
+    """Who learns from outcomes: what an engine, or a worker among others, knows of the sources that it polls."""
+
+    @property
+    def lock(self) -> asyncio.Lock:
+        """Held while a batch is learned and recorded."""
+
+    async def scheduler_for(self, sources: Sequence[int]) -> Scheduler:
+        """The scheduler that learns what polls of these sources found."""
+
+    async def relearn(self) -> None:
+        """Forget what was learned and may not be in the store."""
+
+    def recorded(self, sources: Sequence[int], late: int) -> None:
+        """Their outcomes are in the store, but for so many whose claims were no longer held."""
+
+
+class Recorder:
+    """Gathers outcomes and records them; `busy` says whether more are about to come."""
+
+    def __init__(
+        self,
+        executor: StoreExecutor[Store],
+        learning: Learning,
+        clock: Clock,
+        tell: Tell,
+        busy: Callable[[], bool],
+    ) -> None:
+        self.counters = Counters()
+        #: what is not recorded yet
+        self.done: list[PollOutcome] = []
+        self._executor, self._learning, self._clock, self._tell, self._busy = executor, learning, clock, tell, busy
+        self._ready = asyncio.Event()
+        #: whether the scheduler has learned from outcomes that the store may not have
+        self._unlearned = False
+
+    def add(self, outcome: PollOutcome) -> None:
+        """Record this with the next batch."""
+        self.done.append(outcome)
+        self._ready.set()
+
+    async def run(self) -> None:
+        """Record for ever."""
+        failures = 0
+        while True:
+            await self._ready.wait()
+            if len(self.done) < BATCH and self._busy():
+                # More will have come in a moment, and go to the disk together.
+                await self._clock.sleep(BEAT)
+            batch = self.done[:BATCH]
+            if not batch:
+                self._ready.clear()
+                continue
+            try:
+                if self._unlearned:
+                    await self._learning.relearn()
+                    self._unlearned = False
+                async with self._learning.lock:
+                    self._unlearned = True
+                    await self._record(batch)
+                    self._unlearned = False
+                failures = 0
+            except StoreError as error:
+                failures += 1
+                self._tell("store_failed", {"reason": str(error)})
+                await asyncio.sleep(patience(failures))
+                await self._executor.reopen()
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until everything is recorded, so long at most."""
+        waiting = asyncio.create_task(self._drained())
+        await asyncio.wait([waiting], timeout=seconds)
+        waiting.cancel()
+
+    async def _drained(self) -> None:
+        while self.done:
+            await asyncio.sleep(0.005)
+
+    async def _record(self, batch: Sequence[PollOutcome]) -> None:
+        sources = [outcome.claim.source for outcome in batch]
+        scheduler = await self._learning.scheduler_for(sources)
+        entries, mine = entries_of(scheduler, batch)
+        held = await self._executor.do(lambda store: store.record(entries))
+        del self.done[: len(batch)]
+        late = self.counters.count(mine, held, self._tell)
+        self.counters.dropped += len(batch) - len(mine)
+        self._learning.recorded(sources, late)
