@@ -27,6 +27,7 @@ from unstale.adapters.local_files import LocalPlace
 from unstale.adapters.normalise import content_hash
 from unstale.errors import InputError, sentence
 from unstale.keeper.outcomes import Answer
+from unstale.logs import log
 from unstale.ports import Fetched, Request
 
 #: what was written less than so many seconds ago may be written again at the same time and size, by some clock
@@ -94,6 +95,7 @@ class FileFetcher:
             reason = f"{label}it may not be read"
         except Exception as error:
             # What a driver says of its error may hold an address or a name; what kind it is does not.
+            log("driver_failed", {"kind": "file", "place": label.rstrip(": ")})
             number = error.errno if isinstance(error, OSError) else None
             reason = f"{label}it could not be read ({os.strerror(number) if number else type(error).__name__})"
         return Fetched(Answer.FAILED, polled_at, reason=reason)

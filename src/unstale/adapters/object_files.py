@@ -10,6 +10,7 @@ from typing import Any
 from unstale.adapters.addresses import Gate, web_address
 from unstale.adapters.file_places import CHUNK, Found, Leash, Member, Spot, permitted
 from unstale.errors import InputError
+from unstale.logs import log
 from unstale.moments import moment
 
 _DRIVERS = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}
@@ -98,6 +99,7 @@ class ObjectPlace:
         except OSError:
             raise
         except Exception as error:
+            log("driver_failed", {"kind": "file", "place": "objects"})
             raise InputError(f"the exchange broke off ({type(error).__name__})") from None
 
 
@@ -124,6 +126,7 @@ def _store(scheme: str, given: Mapping[str, Any]) -> Any:
     try:
         return kind(skip_instance_cache=True, use_listings_cache=False, **given, **(extra if scheme == "s3" else {}))
     except Exception as error:
+        log("driver_failed", {"kind": "file", "place": scheme})
         raise InputError(f"its driver refused the options ({type(error).__name__}): check them") from None
 
 

@@ -36,6 +36,7 @@ from unstale.adapters.sql_tables import Held, Tables, view_name
 from unstale.adapters.sql_values import Plain, plain, row_hash, size
 from unstale.errors import InputError, UnstaleError
 from unstale.keeper.outcomes import Answer
+from unstale.logs import log
 from unstale.ports import Fetched, Request
 
 _Row = tuple[bytes, bytes, Sequence[Plain]]
@@ -116,6 +117,8 @@ class SqlFetcher:
         except Exception as error:
             # A poll must end as an answer, whatever a driver makes of what a source holds.
             known = isinstance(error, UnstaleError)
+            if not known:
+                log("driver_failed", {"kind": "sql", "place": "target"})
             reason = str(error) if known else f"its rows could not be copied ({type(error).__name__})"
             if flight.left() <= 0.0:
                 reason = f"no whole answer within {request.seconds:g} s"

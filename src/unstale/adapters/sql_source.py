@@ -20,6 +20,7 @@ from unstale.adapters.addresses import Gate
 from unstale.adapters.environment import filled
 from unstale.adapters.sql_places import Ask, dialled, split, sqlite_file
 from unstale.errors import InputError, MissingExtraError, UnstaleError, require, sentence
+from unstale.logs import log
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL, Connection
@@ -225,6 +226,7 @@ class Source:
         except self._sa.exc.DBAPIError as error:
             raise InputError(f"{self.host}: {_reason(error.orig)}") from None
         except Exception as error:  # whatever a driver may raise
+            log("driver_failed", {"kind": "sql", "place": self.host})
             raise InputError(f"{self.host}: it could not be asked ({type(error).__name__})") from None
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from unstale.cli.logging_option import log_as, log_option
 from unstale.cli.proxy import origins
 from unstale.cli.serve import address
 from unstale.cli.settings import Settings, load, settings_options
@@ -32,6 +33,7 @@ LIVE, CALM = 0.5, 60.0
 @click.option("--budget", metavar="RATE", help="What all polls together may cost, like 1000/day; as in the settings.")
 @click.option("--for", "lasting", metavar="TIME", help="End after 10m or 8h; Ctrl-C ends it at any time.")
 @click.option("--events", is_flag=True, help="Print what happens, a JSON object a line, instead of the panel.")
+@log_option
 @click.option("--listen", metavar="HOST:PORT", help="Serve the copies here; as in the settings, or 127.0.0.1:8600.")
 @click.option("--no-serve", is_flag=True, help="Do not serve the copies.")
 @click.option(
@@ -53,6 +55,7 @@ def run(
     budget: str | None,
     lasting: str | None,
     events: bool,
+    log_json: bool,
     listen: str | None,
     no_serve: bool,
     proxied: tuple[str, ...],
@@ -72,6 +75,7 @@ def run(
       unstale add --from feeds.opml && unstale run --budget 500/day
       unstale run --proxy https://example.org --proxy-listen 127.0.0.1:8080
     """
+    log_as(log_json)
     settings = load(config, store=store)
     if budget is not None:
         settings = replace(settings, budget=parse_rate(budget, "budget") / DAY)

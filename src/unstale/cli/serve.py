@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unstale.calendar import DAYS, Hours
+from unstale.cli.logging_option import log_as, log_option
 from unstale.cli.settings import Settings, load, settings_options
 from unstale.errors import InputError, sentence
 from unstale.units import DAY
@@ -60,6 +61,7 @@ GRACE = 5.0
     metavar="NETWORK",
     help="A network that is not public and may be asked by --proxy, like 127.0.0.0/8.",
 )
+@log_option
 @click.option("--tied", is_flag=True, hidden=True, help="End when standard input does.")
 def serve(
     config: str | None,
@@ -70,6 +72,7 @@ def serve(
     weigh: bool,
     proxied: Sequence[str],
     networks: Sequence[str],
+    log_json: bool,
     tied: bool,
 ) -> None:
     """Serve the copies of a store over HTTP.
@@ -86,6 +89,7 @@ def serve(
       curl 'http://127.0.0.1:8600/copies/1?max_age=1h'
       unstale serve --proxy https://example.org --listen 127.0.0.1:8080
     """
+    log_as(log_json)
     settings = load(config, store=store)
     host, port = address(listen or settings.server.listen)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from unstale.cli.logging_option import log_as, log_option
 from unstale.cli.settings import Settings, load
 from unstale.errors import InputError, MissingExtraError, StoreError, require, sentence
 from unstale.units import DAY, parse_duration, parse_rate
@@ -42,13 +43,16 @@ NUDGE = 0.25
 @click.option("--budget", metavar="RATE", help="What all workers' polls together may cost; as in the settings.")
 @click.option("--for", "lasting", metavar="TIME", help="End after 10m or 8h; Ctrl-C ends it at any time.")
 @click.option("--events", is_flag=True, help="Print what happens, a JSON object a line.")
+@log_option
 @click.option(
     "--config",
     metavar="FILE",
     envvar="UNSTALE_CONFIG",
     help="The settings, the same for all workers; the nearest unstale.toml upwards if not told.",
 )
-def worker(store: str, budget: str | None, lasting: str | None, events: bool, config: str | None) -> None:
+def worker(
+    store: str, budget: str | None, lasting: str | None, events: bool, log_json: bool, config: str | None
+) -> None:
     """Keep copies fresh together with other workers, on this and any number of other machines.
 
     All of them share one PostgreSQL database. They divide the budget among themselves, and a host is polled as if
@@ -61,6 +65,7 @@ def worker(store: str, budget: str | None, lasting: str | None, events: bool, co
     """
     from unstale.cli.run import _plain, _print_event
 
+    log_as(log_json)
     settings = load(config)
     if budget is not None:
         settings = replace(settings, budget=parse_rate(budget, "budget") / DAY)

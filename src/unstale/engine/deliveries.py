@@ -14,6 +14,7 @@ import numpy as np
 
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError, require
+from unstale.logs import log
 from unstale.ports import Clock, Event, Store
 
 #: most events handed over at once
@@ -131,6 +132,7 @@ class Deliveries:
         told.failed += 1
         told.in_row += 1
         told.reason = reason
+        log("tell_failed", {"reason": reason, "in_row": told.in_row})
 
     async def _pause(self, told: Told) -> None:
         """Wait, the longer the more attempts have failed in a row; stopping ends it."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
 from unstale.addresses import host_of
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError
+from unstale.logs import Tell, logged
 from unstale.ports import Clock, Listing, Peering, Store
 
 #: seconds between two looks at what there is, and as long as nothing was seen
@@ -36,14 +37,14 @@ class Following:
         *,
         select: str = "*",
         headers: Mapping[str, str] | None = None,
-        tell: Callable[[str, Mapping[str, Any]], None] = lambda name, facts: None,
+        tell: Tell = lambda name, facts: None,
     ) -> None:
         self._upstream, self._peering, self._executor, self._clock, self._tell = (
             upstream,
             peering,
             executor,
             clock,
-            tell,
+            logged(tell),
         )
         self._options: dict[str, Any] = {"upstream": upstream, **({"headers": dict(headers)} if headers else {})}
         self._pattern = select if any(c in select for c in "*?[") else f"*{select}*"

@@ -21,9 +21,9 @@ from unstale.engine.budget import Bucket
 from unstale.engine.config import EngineConfig, scheduler_of
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.outcomes import rows_of
-from unstale.engine.polling import Tell
 from unstale.engine.store_executor import StoreExecutor
 from unstale.keeper.scheduler import Integers, Scheduler
+from unstale.logs import Tell
 from unstale.ports import LEARNER, Claim, Clock, Store
 
 

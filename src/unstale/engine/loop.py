@@ -17,11 +17,12 @@ from unstale.engine.judge import judge
 from unstale.engine.loading import LoadedFleet
 from unstale.engine.outcomes import Counters, PollOutcome
 from unstale.engine.planning import Planning
-from unstale.engine.polling import ContentOf, Look, Polls, Tell
+from unstale.engine.polling import ContentOf, Look, Polls
 from unstale.engine.recording import Recorder
 from unstale.engine.store_executor import StoreExecutor
 from unstale.engine.turns import Turns
 from unstale.keeper.scheduler import Scheduler
+from unstale.logs import Tell, logged
 from unstale.ports import Claim, Clock, Fetched, Store
 
 
@@ -43,6 +44,7 @@ class Engine:
         host_limits: HostLimits | None = None,
         tell: Tell = lambda name, facts: None,
     ) -> None:
+        tell = logged(tell)
         self.clock, self.host_limits = clock, host_limits or HostLimits()
         self._executor, self._content = executor, content
         self._fleet = LoadedFleet(executor, config, clock, self.host_limits, tell)

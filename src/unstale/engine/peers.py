@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -22,6 +22,7 @@ from unstale.engine.budget import Bucket
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError, require
 from unstale.keeper.outcomes import Answer
+from unstale.logs import Tell, logged
 from unstale.ports import Clock, Fetched, Peering, Store
 
 News = Sequence[tuple[int, Fetched]]
@@ -95,10 +96,11 @@ class Peers:
         clock: Clock,
         *,
         rng: np.random.Generator | None = None,
-        tell: Callable[[str, Mapping[str, Any]], None] = lambda name, facts: None,
+        tell: Tell = lambda name, facts: None,
     ) -> None:
         self.config, self.peers = config, {address: Peer(address) for address in config.peers}
-        self._peering, self._executor, self._accept, self._clock, self._tell = peering, executor, accept, clock, tell
+        self._peering, self._executor, self._accept, self._clock = peering, executor, accept, clock
+        self._tell = logged(tell)
         self._rng = rng or np.random.default_rng()
         # A body may be larger than a second's share: it is then owed.
         self._bucket = Bucket(config.share, 60.0 * config.share, clock.now())

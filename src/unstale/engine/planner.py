@@ -16,12 +16,12 @@ from dataclasses import replace
 from unstale.core.learning.state import WIDTH
 from unstale.engine.config import LATEST, EngineConfig, scheduler_of
 from unstale.engine.host_limits import HostLimits
-from unstale.engine.polling import Tell
 from unstale.engine.pricing import PULSE, Done, Pricer, next_plan
 from unstale.engine.store_executor import StoreExecutor, patience
 from unstale.engine.worker import LIFE, PLAN
 from unstale.errors import StoreError
 from unstale.keeper.scheduler import Scheduler
+from unstale.logs import Tell, logged
 from unstale.ports import Clock, FleetColumns, Member, Price, SharedStore
 
 #: times as long as a plan took, the next one is not begun
@@ -45,7 +45,7 @@ class Planner:
             config,
             clock,
             host_limits,
-            tell,
+            logged(tell),
         )
         self._crew: Sequence[Member] = ()
         self._pricer = Pricer(executor)

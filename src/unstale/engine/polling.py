@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.judge import Content, judge
 from unstale.engine.outcomes import PollOutcome
 from unstale.keeper.outcomes import Answer
+from unstale.logs import Tell
 from unstale.ports import Body, Claim, Clock, Fetched
 
 Look = Callable[[Claim], Awaitable[Fetched]]
 ContentOf = Callable[[Claim], Content | None]
-Tell = Callable[[str, Mapping[str, Any]], None]
 
 #: bodies beyond so many bytes are compared in a thread
 LARGE = 1 << 18

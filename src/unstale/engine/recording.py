@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from unstale.engine.outcomes import Counters, PollOutcome, entries_of
-from unstale.engine.polling import Tell
 from unstale.engine.store_executor import StoreExecutor, patience
 from unstale.errors import StoreError
 from unstale.keeper.scheduler import Scheduler
+from unstale.logs import Tell
 from unstale.ports import Clock, Store
 
 #: most outcomes recorded at once, and sources claimed at once

@@ -11,10 +11,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from unstale.engine.config import EngineConfig
-from unstale.engine.polling import Polls, Tell
+from unstale.engine.polling import Polls
 from unstale.engine.recording import Recorder
 from unstale.engine.store_executor import StoreExecutor, patience
 from unstale.errors import StoreError
+from unstale.logs import Tell
 from unstale.ports import Claim, Store
 
 

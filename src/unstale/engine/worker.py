@@ -16,13 +16,14 @@ from collections.abc import Sequence
 from unstale.engine.budget import Bucket
 from unstale.engine.config import BURST_SECONDS, EngineConfig
 from unstale.engine.outcomes import Counters, PollOutcome
-from unstale.engine.polling import ContentOf, Look, Polls, Tell
+from unstale.engine.polling import ContentOf, Look, Polls
 from unstale.engine.recording import BATCH, BEAT, Recorder
 from unstale.engine.shared_host_limits import SharedHostLimits
 from unstale.engine.shared_learning import FleetPlan, SharedLearning
 from unstale.engine.store_executor import StoreExecutor
 from unstale.engine.turns import Turns
 from unstale.errors import StoreError
+from unstale.logs import Tell, logged
 from unstale.ports import Claim, Clock, SharedStore
 
 #: seconds between signs of life, between lessons passed on, and between looks for what is due while nothing is
@@ -44,6 +45,7 @@ class Worker:
         content: ContentOf = lambda claim: None,
         tell: Tell = lambda name, facts: None,
     ) -> None:
+        tell = logged(tell)
         self.config, self._executor, self._clock, self._tell = config, executor, clock, tell
         self._host_limits = SharedHostLimits()
         # The share comes from the store, with the first sign of life.

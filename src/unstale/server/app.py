@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from unstale.errors import UnstaleError
+from unstale.logs import log
 from unstale.ports import ReadStore
 from unstale.server.api import api, health
 from unstale.server.auth import TOO_LARGE, Guard
@@ -101,5 +102,7 @@ async def _refused(_: Request, error: Exception) -> Response:
     return response
 
 
-async def _failed(_: Request, error: Exception) -> Response:
+async def _failed(request: Request, error: Exception) -> Response:
+    if not isinstance(error, UnstaleError):
+        log("request_failed", {"path": request.url.path}, error)
     return refusal(500, str(error) if isinstance(error, UnstaleError) else "something went wrong in the server")

@@ -11,6 +11,7 @@ from typing import Any
 from starlette.responses import Response, StreamingResponse
 
 from unstale.keeper.outcomes import Answer
+from unstale.logs import log
 from unstale.server.books import Books
 from unstale.server.endpoints import NOT_KEPT, Call, Refused
 from unstale.server.shapes import stamp
@@ -73,6 +74,7 @@ class Live:
             try:
                 await asyncio.to_thread(self._look)
             except Exception as error:  # Listeners are told, and the next look may do better.
+                log("request_failed", {"path": "live"}, error)
                 self._status = {"problem": str(error)[:200]}
             turn, self._turn = self._turn, asyncio.Event()
             turn.set()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from unstale.core.learning.outlook import WIDTH, outlook
+from unstale.logs import log
 from unstale.ports import Catalogue, Head
 
 #: a probability may be so much off, or a second out of date
@@ -75,6 +76,7 @@ class Outlooks:
             each = zip(seen.fresh.tolist(), seen.change_rate.tolist(), strict=True)
             found = dict(zip(standing.source.tolist(), each, strict=True))
         except Exception as error:  # every request that waits must hear of it
+            log("request_failed", {"path": "outlook"}, error)
             for waiting in asked.values():
                 waiting.set_exception(error)
             return

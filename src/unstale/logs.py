@@ -1,0 +1,103 @@
+"""What goes to the log: events with stable names, facts and, where something of ours went wrong, the traceback.
+
+Rules of this file:
+1. Every event has its name, level and meaning in `EVENTS`; its page in the documentation is held to it.
+2. A library does not decide where a log goes: without a handler nothing is written. `to_json` is the command's.
+3. Facts are plain JSON and hold no secret: what may is left out by whoever logs.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from unstale.errors import UnstaleError
+
+DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
+LOGGER = logging.getLogger("unstale")
+LOGGER.addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How loud an event is, and what it means."""
+
+    level: int
+    meaning: str
+    #: whether an error's own words go along: a driver's may hold an address, or a secret
+    words: bool = True
+
+
+#: all events, by name
+EVENTS: dict[str, Kind] = {
+    "started": Kind(INFO, "polling begins; `budget` is cost per second"),
+    "loaded": Kind(INFO, "the fleet was read from the store"),
+    "stopped": Kind(INFO, "polling has ended, everything is recorded"),
+    "changed": Kind(DEBUG, "a poll found a new version"),
+    "poll_failed": Kind(INFO, "a poll had no answer; `reason` says why"),
+    "fault": Kind(ERROR, "a fault of ours ended one poll, which counts as failed"),
+    "driver_failed": Kind(WARNING, "a driver raised what nobody expected; the poll counts as failed", words=False),
+    "store_failed": Kind(WARNING, "the store failed; outcomes are kept and it is tried again"),
+    "elected": Kind(INFO, "this worker plans for all"),
+    "followed": Kind(INFO, "sources of the upstream replica were taken over"),
+    "upstream_failed": Kind(WARNING, "the upstream replica could not be seen"),
+    "peer_failed": Kind(INFO, "another replica could not be asked; it rests"),
+    "peer_dropped": Kind(WARNING, "another replica said what is not so; it rests for long"),
+    "tell_failed": Kind(WARNING, "someone who is told of changes did not take them; it is tried again"),
+    "request_failed": Kind(ERROR, "a fault of ours ended one request to the server"),
+}
+
+Tell = Callable[[str, Mapping[str, Any]], None]
+
+
+def log(event: str, facts: Mapping[str, Any] | None = None, error: BaseException | None = None) -> None:
+    """Write an event to the log. If it is loud, the traceback of `error`, or of what is being handled, goes along."""
+    kind, error = EVENTS[event], error or sys.exc_info()[1]
+    if LOGGER.isEnabledFor(kind.level):
+        if error is not None and not kind.words:
+            error = UnstaleError(type(error).__name__).with_traceback(error.__traceback__)
+        trouble = error if kind.level >= WARNING else None
+        LOGGER.log(kind.level, event, exc_info=trouble, extra={"event": event, "facts": dict(facts or {})})
+
+
+def logged(tell: Tell) -> Tell:
+    """What hears of events, with a log of all of them."""
+
+    def both(event: str, facts: Mapping[str, Any]) -> None:
+        log(event, facts)
+        tell(event, facts)
+
+    return both
+
+
+class JsonLines(logging.Formatter):
+    """A JSON object a line: `at`, `level`, `event`, its facts, and `traceback` if there is one.
+
+    >>> record = LOGGER.makeRecord("unstale", WARNING, "", 0, "x", (), None, extra={"event": "x", "facts": {"a": 1}})
+    >>> record.created = 5.0
+    >>> JsonLines().format(record)
+    '{"at": 5.0, "level": "warning", "event": "x", "a": 1}'
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line; what others log has its `message` and no event of its own."""
+        event = getattr(record, "event", None)
+        facts = getattr(record, "facts", {}) if event else {"logger": record.name, "message": record.getMessage()}
+        line = {"at": round(record.created, 3), "level": record.levelname.lower(), "event": event or "log", **facts}
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def to_json(stream: TextIO | None = None) -> None:
+    """Write everything from `info` on as JSON lines, to standard error unless told."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonLines())
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    LOGGER.setLevel(INFO)
