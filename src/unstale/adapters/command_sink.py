@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -60,9 +60,7 @@ class CommandSink:
             "UNSTALE_DIGEST": event.digest.hex(),
         }
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self._argv, stdin=PIPE, stdout=DEVNULL, env=os.environ | told, start_new_session=True
-            )
+            process = await _begin(self._argv, os.environ | told)
         except OSError as error:
             return f"it could not be run, {error.strerror}"
         try:
@@ -76,6 +74,19 @@ class CommandSink:
         if not code:
             return ""
         return f"it exited with {code}" if code > 0 else f"it was ended by {signal.Signals(-code).name}"
+
+
+async def _begin(argv: Sequence[str], environment: Mapping[str, str]) -> Process:
+    """Start it in a group of its own. Who is stopped meanwhile still gets hold of it, and ends it with its group."""
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(*argv, stdin=PIPE, stdout=DEVNULL, env=environment, start_new_session=True)
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with suppress(OSError):
+            await _end(await starting)
+        raise
 
 
 async def _end(process: Process) -> None:

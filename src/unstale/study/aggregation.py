@@ -29,7 +29,7 @@ def any_fresh(freshness: ArrayLike) -> float:
     `1 − Π (1 − freshness)`, accurate relative to itself also where every freshness is tiny. Copies
     independent: not those of one source at several replicas, see `redundancy`. [003 sect. VI-C].
 
-    >>> any_fresh([0.5, 0.5, 0.2])
+    >>> round(any_fresh([0.5, 0.5, 0.2]), 12)
     0.8
     """
     with np.errstate(divide="ignore"):
@@ -77,6 +77,9 @@ def at_least_fresh(freshness: ArrayLike, count: int) -> float:
     law = fresh_count(freshness)
     wanted = number("count", count, least=0, most=len(law) - 1, remedy=f"there are {len(law) - 1} sources")
     require(wanted == int(wanted), "count", count, "must be a whole number", "round it")
+    if wanted == 0:
+        # Certain, whatever the rounding of the terms adds up to.
+        return 1.0
     # Far in the law the terms fall steeply: begin with the smallest.
     return min(1.0, math.fsum(law[int(wanted) :]))
 

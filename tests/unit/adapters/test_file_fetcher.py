@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from support.ftp_server import FtpServer
 from support.object_store import ObjectStore
+from support.patience import SOON
 from support.sftp_server import SftpServer
 from unstale.adapters import file_fetcher, local_files
 from unstale.adapters.addresses import Gate
@@ -110,7 +111,7 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
     begin = time.monotonic()
     got = look(f"file://{tmp_path}/huge", tmp_path, limit=2**20)
     assert got.reason == "file: the body has more than 1048576 bytes"
-    assert time.monotonic() - begin < 1.0
+    assert time.monotonic() - begin < SOON
 
 
 def test_a_file_that_grows_beyond_the_limit_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +225,7 @@ def test_pipes_sockets_and_devices_are_refused_without_opening_them(tmp_path: Pa
             begin = time.monotonic()
             got = look(f"file://{path}", tmp_path, Path("/dev"))
             assert got.reason == "file: it is no file or folder: pipes, sockets and devices are not polled"
-            assert time.monotonic() - begin < 1.0
+            assert time.monotonic() - begin < SOON
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
@@ -359,7 +360,7 @@ def test_one_that_hangs_is_left_behind_and_a_few_at_most(tmp_path: Path, monkeyp
         before = set(threading.enumerate())
         begin = time.monotonic()
         got = await asyncio.gather(*(fetcher.fetch(Request(f"file://{tmp_path}/a", seconds=0.2)) for _ in range(20)))
-        assert time.monotonic() - begin < 1.0
+        assert time.monotonic() - begin < SOON
         assert {fetched.reason for fetched in got} == {"file: no whole answer within 0.2 s"}
         assert len(set(threading.enumerate()) - before) == 3
         # those that come to an end make room
@@ -475,7 +476,7 @@ def test_servers_that_do_not_speak_ftp(speech: bytes, why: str) -> None:
     got = look(f"ftp://127.0.0.1:{listener.getsockname()[1]}/a", schemes=("ftp",), seconds=2.0)
     thread.join()
     listener.close()
-    assert time.monotonic() - begin < 2.5
+    assert time.monotonic() - begin < SOON
     assert got.answer is Answer.FAILED
     assert why in got.reason
 
@@ -498,7 +499,7 @@ def test_a_server_that_drips_holds_neither_the_poll_nor_its_thread() -> None:
     before = set(threading.enumerate())
     begin = time.monotonic()
     got = look(f"ftp://127.0.0.1:{listener.getsockname()[1]}/a", schemes=("ftp",), seconds=0.3)
-    assert 0.25 < time.monotonic() - begin < 5.0
+    assert 0.25 < time.monotonic() - begin < SOON
     assert got.reason == "127.0.0.1: no whole answer within 0.3 s"
     for _ in range(1000):
         if set(threading.enumerate()) <= before:
@@ -607,7 +608,7 @@ def test_s3() -> None:
             begin = time.monotonic()
             late = await fetcher.fetch(Request("s3://bucket/other", options=options, seconds=0.3))
             assert late.reason == "bucket: no whole answer within 0.3 s"
-            assert time.monotonic() - begin < 1.0
+            assert time.monotonic() - begin < SOON
             store.silent.clear()
             await fetcher.close()
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from support.loopback import Loopback, Speech, answer
+from support.patience import SOON
 from unstale.adapters.replica_client import Freshest, ReplicaClient
 from unstale.errors import InputError, ReplicaError
 
@@ -80,7 +81,7 @@ def read(
 def test_the_freshest_of_all_wins_whoever_is_asked_for_the_body(seed: int) -> None:
     found, asked = read(speech(30, b"old"), speech(1, b"new"), speech(60, b"older"), k=3, seed=seed)
     assert found.body == b"new"
-    assert time.time() - found.reading.as_of == pytest.approx(1.0, abs=0.9)
+    assert 0.1 < time.time() - found.reading.as_of < SOON / 2, "the others are 30 s old and more"
     assert (found.reading.version, found.reading.media_type) == (2, "text/plain")
     assert len(found.told) == 2
     bodies = sum(line.startswith(f"GET {PATH} ") for lines in asked for line in lines)
@@ -92,13 +93,13 @@ def test_equal_bytes_are_sent_once_and_as_young_as_the_youngest_look() -> None:
         found, asked = read(speech(30, b"same"), speech(1, b"same"), seed=seed)
         assert found.body == b"same"
         assert found.told == (), "who has the same bytes is not behind"
-        assert time.time() - found.reading.as_of < 5
+        assert time.time() - found.reading.as_of < SOON / 2
         assert sum(line.startswith("GET") for lines in asked for line in lines) == 1
 
 
 def test_those_behind_are_told() -> None:
     _, (slow, _) = read(speech(30, b"old"), speech(5, b"new"))
-    assert slow[-1] in {f"HEAD {PATH}&max_age={age}s HTTP/1.1" for age in (5, 6, 7)}
+    assert slow[-1] in {f"HEAD {PATH}&max_age={age}s HTTP/1.1" for age in range(5, 30)}
     _, (slow, _) = read(speech(30, b"old"), speech(5, b"new"), token="t" * 40)
     assert slow[-1] == "POST /api/v1/sources/7/hint HTTP/1.1"
 
@@ -121,7 +122,7 @@ def test_silence_has_an_end() -> None:
     begun = time.monotonic()
     found, _ = read(silence, speech(1, b"b"), seconds=0.5)
     assert found.body == b"b"
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < SOON / 2
 
 
 def test_no_copy_anywhere_says_who_said_what() -> None:

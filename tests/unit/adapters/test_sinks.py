@@ -9,12 +9,14 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.loopback import Loopback, answer, redirect
+from support.patience import SOON
 from unstale.adapters.addresses import Gate
 from unstale.adapters.command_sink import CommandSink
 from unstale.adapters.event_text import event_text
@@ -164,31 +166,64 @@ def test_a_command_that_reads_nothing_is_fine() -> None:
     assert tell(CommandSink(["true"]), *[long] * 5) == (5, "")
 
 
+def all_gone(pids: Path) -> None:
+    """The processes whose numbers are in a file end soon."""
+    deadline = time.monotonic() + SOON
+    for pid in map(int, pids.read_text().split()):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            while "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+
+
 @pytest.mark.parametrize("patience", [0.5, 60.0])
 def test_a_command_beyond_its_time_is_killed_with_all_it_started(tmp_path: Path, patience: float) -> None:
     pids = tmp_path / "pids"
-    sink = CommandSink(
-        ["sh", "-c", 'sleep 600 & echo $! $$ > "$0.new"; mv "$0.new" "$0"; wait', str(pids)], seconds=patience
-    )
+    command = ["sh", "-c", 'sleep 600 & echo $! $$ > "$0.new"; mv "$0.new" "$0"; wait', str(pids)]
 
-    async def run() -> None:
-        task = asyncio.create_task(sink.tell([event(1)]))
-        while not pids.exists():
+    async def run(patience: float) -> None:
+        task = asyncio.create_task(CommandSink(command, seconds=patience).tell([event(1)]))
+        while not (pids.exists() or task.done()):
             await asyncio.sleep(0.01)
-        if patience > 1.0:
+        if not pids.exists():
+            # A busy machine has not even started the shell by then: once more, with more time.
+            await task
+            await run(4.0 * patience)
+        elif patience >= 60.0:
             # The engine stops, and does not wait so long.
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
         else:
-            assert await task == (0, "sh: it took more than 0.5 s")
+            assert await task == (0, f"sh: it took more than {patience:g} s")
+
+    asyncio.run(run(patience))
+    all_gone(pids)
+
+
+def test_a_stop_while_a_command_is_started_ends_it_with_all_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pids, start = tmp_path / "pids", asyncio.create_subprocess_exec
+    command = ["sh", "-c", 'sleep 600 & echo $! $$ > "$0.new"; mv "$0.new" "$0"; wait', str(pids)]
+
+    async def run() -> None:
+        async def slow(*given: Any, **options: Any) -> Any:
+            # The process runs, and whoever asked for it does not hold it yet.
+            process = await start(*given, **options)
+            while not pids.exists():
+                await asyncio.sleep(0.01)
+            task.cancel()
+            await asyncio.sleep(0.01)
+            return process
+
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", slow)
+        task = asyncio.create_task(CommandSink(command).tell([event(1)]))
+        with pytest.raises(asyncio.CancelledError):
+            await task
 
     asyncio.run(run())
-    deadline = time.monotonic() + 5.0
-    for pid in map(int, pids.read_text().split()):
-        while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+    all_gone(pids)
 
 
 def test_names_of_commands_differ_by_their_arguments_and_show_none() -> None:
@@ -300,7 +335,7 @@ def test_a_receiver_that_hangs_or_hangs_up_is_left_in_time() -> None:
 
     begin = time.monotonic()
     assert post(Loopback({"/": hang}), event(1), path="/", seconds=0.3) == (0, "127.0.0.1: no answer within 0.3 s")
-    assert time.monotonic() - begin < 3.0
+    assert time.monotonic() - begin < SOON
     taken, reason = post(Loopback({"/": hang_up}), event(1), path="/")
     assert taken == 0
     assert reason.startswith("127.0.0.1: ")

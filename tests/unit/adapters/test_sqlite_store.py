@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import zstandard
 
+from support.patience import SOON
 from unstale.adapters import sqlite_schema
 from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
@@ -216,15 +217,15 @@ def test_a_reader_notices_at_once_that_another_has_written(store: SqliteStore) -
     assert store.moved() == own
     other.set_due([source], [5.0])
     assert store.moved() != own
-    begin = time.perf_counter()
+    begin = time.process_time()
     for _ in range(1000):
         store.moved()
-    assert time.perf_counter() - begin < 0.5
+    assert time.process_time() - begin < 5.0, "it is asked before every answer"
     # A thread that uses the store is not waited for, and is not disturbed.
     seen = store.moved()
     other.set_due([source], [6.0])
     with ThreadPoolExecutor(1) as thread, store._reading():
-        assert thread.submit(store.moved).result(timeout=5.0) == seen
+        assert thread.submit(store.moved).result(timeout=SOON) == seen
     assert store.moved() != seen
     other.close()
     reader.close()
@@ -457,11 +458,17 @@ def test_a_backup_is_a_whole_store_taken_while_another_writes(store: SqliteStore
     assert sorted(p.name for p in tmp_path.iterdir() if "draft" in p.name) == []
 
 
-def test_a_hundred_thousand_sources_are_added_in_seconds(store: SqliteStore) -> None:
+def test_a_hundred_thousand_sources_take_as_long_each_as_a_few(store: SqliteStore, tmp_path: Path) -> None:
     many = [Listing(f"https://example.org/{n * 7919 % 100_003:x}/item") for n in range(100_000)]
-    begin = time.perf_counter()
+    small = SqliteStore(tmp_path / "small.db")
+    # The work of this process alone, whatever else the machine does.
+    begin = time.process_time()
+    small.add(many[:10_000], 0.0)
+    few = time.process_time() - begin
+    small.close()
+    begin = time.process_time()
     ids = store.add(many, 0.0)
-    assert time.perf_counter() - begin < 10.0
+    assert time.process_time() - begin < 40.0 * few, "ten times as many, and not a hundred times the work"
     assert len(set(ids)) == 100_000
     with pytest.raises(InputError, match="is listed already, and 99999 others"):
         store.add(many, 1.0)
