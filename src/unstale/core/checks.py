@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from unstale.errors import InputError, require, sentence
 
 Floats = NDArray[np.float64]
+#: budgets, weights, costs, rates and caps end here: products of three of them are still doubles
+LARGEST = 1e100
 T = TypeVar("T")
 
 

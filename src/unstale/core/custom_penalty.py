@@ -23,7 +23,8 @@ class Custom(Penalty):
     `w2(x) = ∫₀ˣ f` and `w3(x) = ∫₀ˣ (x−y)·f(y) dy` come from adaptive quadrature to a relative 1e-10, or a
     ConvergenceError; naming the ages where f jumps in `kinks` makes them fast. f is checked on 2402 ages
     from 0 to 1e6: never negative or NaN, and non-decreasing if so declared; without a declaration what
-    the grid shows is believed. f may take an array or one number; w(∞) is read off at 1e300.
+    the grid shows is believed. f may take an array or one number; w(∞) is read off at 1e300, and where f begins to
+    be above 0 is sought between 1e-60 and 1e300.
 
     >>> round(Custom(lambda x: x**1.5).w2(1.0), 12)
     0.4
@@ -54,6 +55,20 @@ class Custom(Penalty):
         far = self._w(np.array([1e200, 1e300]))
         # still growing a hundred decades later means without limit
         self.limit = float(far[1]) if not far[1] > far[0] * (1 + 1e-9) else np.inf
+        self.harmless = self._first_harm()
+
+    def _first_harm(self) -> float:
+        """The age up to which f is 0, to the last digit; inf if f never is anything else."""
+        ages = np.concatenate([_DECADES[:2], _GRID[1:], _DECADES[4:]])
+        harm = np.flatnonzero(self._w(ages) > 0)
+        if not len(harm):
+            return np.inf
+        if harm[0] == 0:
+            return 0.0
+        low, high = ages[harm[0] - 1], ages[harm[0]]
+        while low < (middle := np.sqrt(low) * np.sqrt(high)) < high:
+            low, high = (low, middle) if self._w(np.array([middle]))[0] > 0 else (middle, high)
+        return float(low)
 
     def _w(self, x: Floats) -> Floats:
         with np.errstate(all="ignore"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unstale.core.checks import Floats, numbers
+from unstale.core.checks import LARGEST, Floats, numbers
 from unstale.core.values import Value
 from unstale.errors import InputError, require, sentence
 
@@ -50,17 +50,18 @@ class Fleet:
     ) -> Fleet:
         """Check the columns. `shortest` and `longest` are intervals, `fixed` a sync rate or NaN per source."""
         n = len(value)
-        w = _column("weight", weight, n, least=0.0, remedy="give 0 for a source nobody reads")
-        c = _column("cost", cost, n, above=0.0, remedy="give what one poll spends of the budget")
+        w = _column("weight", weight, n, least=0.0, most=LARGEST, remedy="give 0 for a source nobody reads")
+        c = _column("cost", cost, n, above=0.0, most=LARGEST, remedy="give what one poll spends of the budget")
         low = _column("shortest interval", shortest, n, least=0.0, infinite=True, remedy="give 0 for no bound")
-        high = _column("longest interval", longest, n, above=0.0, infinite=True, remedy="give inf for no bound")
+        high = _column("longest interval", longest, n, above=1 / LARGEST, infinite=True, remedy="give inf for no bound")
         with np.errstate(divide="ignore"):
             most = None if low is None else 1.0 / low
             least = None if high is None else 1.0 / high
         if fixed is not None:
             pin = np.broadcast_to(np.asarray(fixed, float), (n,))
             free = np.isnan(pin)
-            numbers("fixed sync_rate", pin[~free], least=0.0, remedy="give polls per unit of time, or NaN")
+            remedy = "give polls per unit of time, or NaN"
+            numbers("fixed sync_rate", pin[~free], least=0.0, most=LARGEST, remedy=remedy)
             least = np.where(free, 0.0 if least is None else least, pin)
             most = np.where(free, np.inf if most is None else most, pin)
         if least is not None and most is not None and np.any(least > most):
@@ -102,12 +103,13 @@ def _column(
     *,
     above: float | None = None,
     least: float | None = None,
+    most: float | None = None,
     infinite: bool = False,
     remedy: str,
 ) -> Floats | None:
     if values is None:
         return None
-    x = numbers(name, values, above=above, least=least, infinite=infinite, remedy=remedy)
+    x = numbers(name, values, above=above, least=least, most=most, infinite=infinite, remedy=remedy)
     require(
         x.ndim == 0 or x.shape == (n,),
         name,
@@ -124,6 +126,7 @@ def _hosts(host: ArrayLike | None, cap: ArrayLike | None, n: int) -> tuple[Rows 
     caps = np.atleast_1d(numbers("host cap", cap, above=0.0, infinite=True, remedy="drop the host to poll nothing"))
     if not np.isfinite(caps).any():
         return None, None
+    numbers("host cap", caps[np.isfinite(caps)], most=LARGEST, remedy="give inf for no cap")
     rows = np.asarray(0 if host is None else host, dtype=np.intp)
     rows = np.broadcast_to(rows, (n,)) if rows.ndim == 0 else rows
     require(rows.shape == (n,), "host", f"with shape {rows.shape}", f"must have {n} values", "give one per source")

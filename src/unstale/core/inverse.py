@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from unstale.core.checks import number
+from unstale.core.checks import Floats, number
 from unstale.core.lags import mean_lag, mean_penalty, mean_update_penalty, trails
 from unstale.core.penalties import Penalty, require_nondecreasing
 from unstale.core.processes import Poisson, Process
 from unstale.core.processes.named import polling
+from unstale.core.roots.rising import Rows, root
 from unstale.errors import InfeasibleError, InputError, sentence
 
 Shape = str | Process
@@ -149,18 +150,8 @@ def _least(
 
 def _root(excess: Callable[[Process], float], u: Process, shape: Process) -> float:
     """The rate where a function falling in the logarithm of the rate crosses 0."""
-    from scipy.optimize import brentq  # half a second to import, and few need it
 
-    def at(log_rate: float) -> float:
-        return excess(shape.with_rate(math.exp(log_rate)))
+    def shortfall(_: Rows, log_rate: Floats) -> Floats:
+        return np.array([-excess(shape.with_rate(math.exp(x))) for x in log_rate])
 
-    low = high = math.log(u.rate)
-    step = 1.0
-    while at(low) < 0:
-        low, high, step = low - step, low, 2 * step
-    step = 1.0
-    while at(high) > 0:
-        low, high, step = high, high + step, 2 * step
-    if low == high:
-        return u.rate
-    return math.exp(brentq(at, low, high, xtol=1e-14, rtol=4 * np.finfo(float).eps))
+    return math.exp(root(shortfall, np.array([math.log(u.rate)]))[0])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from unstale.core.checks import Floats
 from unstale.core.fleet import Fleet, Rows
-from unstale.core.roots import ADJACENT, HUGE, TINY, meet
+from unstale.core.roots.meeting import ADJACENT, HUGE, TINY, meet
 
 
 @dataclass(slots=True)
@@ -67,6 +67,17 @@ class Market:
             slope = np.where(rate > high, 0.0, slope)
             rate = np.minimum(rate, high)
         return rate, slope
+
+    def sated(self) -> float:
+        """What is spent, caps of hosts aside, when nobody gains from another poll: mostly inf, as polls always pay."""
+        fleet = self.fleet
+        with np.errstate(all="ignore"):
+            most = np.where(self.worthless, 0.0, 1.0 / fleet.value.free())
+        if fleet.most_rate is not None:
+            most = np.minimum(most, fleet.most_rate)
+        if fleet.least_rate is not None:
+            most = np.maximum(most, fleet.least_rate)
+        return float(np.dot(self.cost, most))
 
     def answer(self, price: float) -> MarketAnswer:
         with np.errstate(over="ignore"):

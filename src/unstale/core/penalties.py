@@ -34,6 +34,8 @@ class Penalty(ABC):
     nondecreasing: bool = True
     #: ages where w jumps or bends, ascending: quadrature splits there
     kinks: tuple[float, ...] = ()
+    #: the age up to which w is 0: a copy that is never older does no harm
+    harmless: float = 0.0
 
     def w(self, x: ArrayLike) -> Floats | float:
         """The penalty at age x; 0 for x < 0."""
@@ -250,6 +252,7 @@ class Deadline(Penalty):
     def __init__(self, tau: float) -> None:
         self.tau = number("tau", tau, above=0, remedy="use Constant() when any age is too old")
         self.kinks = (self.tau,)
+        self.harmless = self.tau
 
     def _w(self, x: Floats) -> Floats:
         return np.where(x >= self.tau, 1.0, 0.0)

@@ -8,28 +8,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from unstale.core.certificate import Certificate, certify
 from unstale.core.checks import Floats
 from unstale.core.fleet import Fleet
 
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """Residuals of the optimality conditions, all relative, all 0 for a perfect plan [G.1 in docs].
-
-    budget      |spent − budget| / budget, counted only while the price is above 0
-    stationary  |weight·value − due| / due over sources that are free to move, due = price·cost + surcharge
-    at_bounds   how much an abandoned or bounded source would rather move, relative to due
-    hosts       how far a host exceeds its cap, or pays a surcharge without filling it
-    """
-
-    budget: float
-    stationary: float
-    at_bounds: float
-    hosts: float
-
-    @property
-    def worst(self) -> float:
-        return max(self.budget, self.stationary, self.at_bounds, self.hosts)
+__all__ = ["Certificate", "Plan"]
 
 
 @dataclass(frozen=True)
@@ -85,31 +68,4 @@ class Plan:
     @cached_property
     def certificate(self) -> Certificate:
         """Recomputed from the columns alone; it trusts nothing the solver remembered."""
-        fleet, rate, due = self.fleet, self.sync_rate, self.due
-        n = len(rate)
-        low = np.zeros(n) if fleet.least_rate is None else fleet.least_rate
-        high = np.full(n, np.inf) if fleet.most_rate is None else fleet.most_rate
-        with np.errstate(all="ignore"):
-            worth = np.asarray(fleet.weights()) * fleet.value.value(self.interval)
-            gap = np.where(worth == due, 0.0, (worth - due) / due)
-        gap = np.nan_to_num(gap, nan=0.0, posinf=np.inf)
-        inner = (rate > low) & (rate < high)
-        # At its lower bound a source may be worth less than due, at its upper bound more, never the reverse.
-        bounds = np.where(rate >= high, -gap, gap)[~inner & (low < high)]
-        slack = abs(self.spent - self.budget) if self.price > 0 else max(self.spent - self.budget, 0.0)
-        return Certificate(
-            budget=slack / self.budget if self.budget > 0 else slack,
-            stationary=float(np.abs(gap[inner]).max(initial=0.0)),
-            at_bounds=float(bounds.max(initial=0.0)),
-            hosts=self._host_residual(),
-        )
-
-    def _host_residual(self) -> float:
-        fleet = self.fleet
-        if fleet.cap is None or fleet.host is None or self.host_price is None:
-            return 0.0
-        used = np.bincount(fleet.host, self.sync_rate, len(fleet.cap))
-        with np.errstate(invalid="ignore"):
-            over = (used - fleet.cap) / fleet.cap
-        residual = np.where(self.host_price > 0, np.abs(over), np.maximum(over, 0.0))
-        return float(np.nan_to_num(residual).max(initial=0.0))
+        return certify(self.fleet, self.budget, self.price, self.host_price, self.sync_rate)

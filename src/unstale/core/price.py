@@ -12,13 +12,13 @@ from __future__ import annotations
 import numpy as np
 
 from unstale.core import kernels
-from unstale.core.checks import Floats, number
+from unstale.core.checks import LARGEST, Floats, number
 from unstale.core.fleet import Fleet, Rows
 from unstale.core.market import Market, MarketAnswer
 from unstale.core.plan import Plan
-from unstale.core.roots import HUGE, TINY, meet
+from unstale.core.roots.meeting import HUGE, TINY, meet
 from unstale.core.values import PoissonFreshness
-from unstale.errors import InfeasibleError, InputError, sentence
+from unstale.errors import InfeasibleError, InputError, require, sentence
 
 
 def plan(fleet: Fleet, budget: float) -> Plan:
@@ -32,12 +32,9 @@ def plan(fleet: Fleet, budget: float) -> Plan:
     >>> plan(Fleet.of(PoissonFreshness([1, 2, 3, 4, 5])), 5.0).sync_rate.round(2).tolist()
     [1.15, 1.36, 1.35, 1.14, 0.0]
     """
-    budget = number("budget", budget, least=0, remedy="give the cost all polls together may have per unit of time")
+    budget = number("budget", budget, least=0, most=LARGEST, remedy="count in a shorter unit of time")
     _feasible(fleet, budget)
-    fast = _fast_plan(fleet, budget)
-    if fast is not None:
-        return fast
-    return _meet(Market(fleet), budget)
+    return _finite(_fast_plan(fleet, budget) or _meet(Market(fleet), budget))
 
 
 def least_budget(fleet: Fleet, staleness: float) -> Plan:
@@ -52,7 +49,7 @@ def least_budget(fleet: Fleet, staleness: float) -> Plan:
     """
     target = number("target staleness", staleness, above=0, remedy="give the largest mean penalty you accept")
     _feasible(fleet, np.inf)
-    return _meet(Market(fleet), target, by_staleness=True)
+    return _finite(_meet(Market(fleet), target, by_staleness=True))
 
 
 def needed(fleet: Fleet) -> float:
@@ -120,6 +117,9 @@ def _meet(market: Market, target: float, by_staleness: bool = False) -> Plan:
     if by_staleness and staleness(idle := MarketAnswer(_shutting(fleet), _floor(fleet), None, 0.0, 0.0)) <= target:
         return Plan(fleet, fleet.spending(idle.rates), idle.price, None, idle.rates)
 
+    if not by_staleness and market.sated() <= target * (1 + 1e-12):
+        return _without_end(market, target, by_staleness)
+
     goal = 1.0 / target if by_staleness else target
     # The answers on either side of the goal, nearest so far: asked again they might round differently.
     sides: dict[bool, MarketAnswer] = {}
@@ -164,7 +164,7 @@ def _meet(market: Market, target: float, by_staleness: bool = False) -> Plan:
 
 
 def _without_end(market: Market, target: float, by_staleness: bool) -> Plan:
-    """Polls for nothing: bounds and caps stop the sources before the budget does."""
+    """Polls for nothing: bounds, caps or harmless ages stop the sources before the budget does."""
     free = market.answer(0.0)
     plan = Plan(market.fleet, free.spent if by_staleness else target, 0.0, free.surcharge, free.rates)
     if by_staleness and plan.fleet_staleness > target:
@@ -178,6 +178,15 @@ def _without_end(market: Market, target: float, by_staleness: bool) -> Plan:
             )
         )
     return plan
+
+
+def _finite(made: Plan) -> Plan:
+    """The plan, if its rates are numbers: what overflows is refused."""
+    most = float(made.sync_rate.max(initial=0.0))
+    require(
+        most <= LARGEST, "sync_rate", f"{most:g}", f"must be at most {LARGEST:g}", "count in a shorter unit of time"
+    )
+    return made
 
 
 def _floor(fleet: Fleet) -> Floats:

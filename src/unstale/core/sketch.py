@@ -27,7 +27,7 @@ from unstale.core.checks import Floats, number
 from unstale.core.gamma2 import BLOCK, p2_inverse
 from unstale.core.kernels.numpy_pass import BIN_BITS, HIGHEST, LOWEST
 from unstale.core.kernels.passes import COMPILED_FROM, PassColumns, in_threads, numba_pass, response
-from unstale.core.kernels.search import search
+from unstale.core.roots.passes import search
 from unstale.errors import InputError, require, sentence
 
 #: how many cells of the first level there are in all, 2048 octaves' worth

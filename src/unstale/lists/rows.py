@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unstale.addresses import host_of, kind_of
-from unstale.core.checks import number
+from unstale.core.checks import LARGEST, number
 from unstale.errors import InputError, require, sentence
 from unstale.ports import Listing
 from unstale.units import DAY, parse_duration
@@ -296,7 +296,7 @@ def _number(
         found = float(value)
     except OverflowError:
         found = math.inf
-    return number(name, found, least=least, above=above, remedy="correct it")
+    return number(name, found, least=least, above=above, most=LARGEST, remedy="correct it")
 
 
 def _flag(value: Any) -> bool:

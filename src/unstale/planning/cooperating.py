@@ -11,6 +11,7 @@ from unstale.core.checks import Floats
 from unstale.core.inverse import sync_rate_for
 from unstale.core.processes import Poisson, Process
 from unstale.core.replication import cooperation_limit, cooperative_freshness
+from unstale.core.roots.between import between
 from unstale.errors import sentence
 from unstale.planning.question import Design, Question, below, out_of_reach, too_few
 
@@ -62,8 +63,6 @@ def _cooperating(
     A poll of the source is always fresh and charged once, a question is neither: so first come polls, `enough` at
     most, which need no questions. None if more questions were needed than can be asked.
     """
-    from scipy.optimize import brentq  # half a second to import, and few need it
-
     source = min(question.source / machines, enough)
     most = (question.limit - source) / 2.0
 
@@ -74,7 +73,7 @@ def _cooperating(
         return None
     asks = 0.0
     if source < enough and missing(0.0) > 0:
-        asks = float(brentq(missing, 0.0, most, xtol=1e-300, rtol=1e-10))
+        asks = between(missing, 0.0, most, rtol=1e-10)
     return Design(
         "cooperation",
         question.target,

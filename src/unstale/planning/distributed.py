@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from unstale.core.checks import Floats, number
-from unstale.core.roots import HUGE, meet
+from unstale.core.certificate import slack
+from unstale.core.checks import LARGEST, Floats, number
+from unstale.core.roots.meeting import HUGE, meet
 from unstale.core.sketch import Sketch
 from unstale.errors import InfeasibleError, InputError, require, sentence
 from unstale.planning.engines import PartsRunner
@@ -72,7 +73,6 @@ class PartsPlan:
 
     def summary(self) -> dict[str, Any]:
         """The plan in numbers, as that of one table has them."""
-        slack = abs(self.spent - self.budget) if self.price > 0 else max(self.spent - self.budget, 0.0)
         fresh = {
             k: getattr(self.measured, k) / self.weight if self.weight else 1.0
             for k in ("freshness", "uniform", "proportional")
@@ -88,7 +88,7 @@ class PartsPlan:
             "freshness_proportional": fresh["proportional"],
             "abandoned": self.measured.abandoned,
             "certificate": {
-                "budget": slack / self.budget if self.budget > 0 else slack,
+                "budget": slack(self.spent, self.budget, self.price),
                 "stationary": self.measured.stationary,
                 "at_bounds": self.measured.at_bounds,
                 "hosts": 0.0,
@@ -169,13 +169,13 @@ class _Fleet:
 
     def decide(self, goal: float, ask: Callable[..., list[Sums]], shutting: Callable[[], float]) -> Decision:
         """The price at which the fleet spends the budget, or is as stale as the target allows."""
-        # only where something bounds the rates can all prices be too high, or all too low
+        # only where something bounds the rates, or an age does no harm, can all prices be too high, or all too low
         if self.bounded or self.by_staleness or goal == 0:
             least, most = ask(math.inf, 0.0)
             self._feasible(goal, least.spent)
             if self._have(least) >= self._meant(goal):
                 return Decision(shutting(), least.spent)
-            if self._have(most) <= self._meant(goal):
+            if self._have(most) <= self._meant(goal) * (1 + 1e-12):
                 self._reachable(goal, most)
                 return Decision(0.0, most.spent)
         start = self.start(goal)
@@ -271,7 +271,7 @@ def _goal(budget: float | str | None, target: float | None, objective: str) -> f
     if target is None:
         assert budget is not None
         return number(
-            "budget", parse_rate(budget, "budget"), least=0, remedy="give the cost all polls together may have"
+            "budget", parse_rate(budget, "budget"), least=0, most=LARGEST, remedy="count in a shorter unit of time"
         )
     if objective != "freshness":
         return number("target staleness", target, above=0, remedy="give the largest mean penalty you accept")

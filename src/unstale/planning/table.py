@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from unstale.core.checks import Floats
+from unstale.core.checks import LARGEST, Floats
 from unstale.errors import InputError, sentence
 from unstale.units import parse_duration, parse_rate
 
@@ -98,8 +98,8 @@ def columns(data: Any) -> TableColumns:
     return TableColumns(
         table=table,
         change_rate=_change_rate(table, names),
-        weight=_optional(table, names, "weight", 1.0, least=0.0),
-        cost=_optional(table, names, "cost", 1.0, above=0.0),
+        weight=_optional(table, names, "weight", 1.0, least=0.0, most=LARGEST),
+        cost=_optional(table, names, "cost", 1.0, above=0.0, most=LARGEST),
         host=host,
         host_names=host_names,
         min_interval=_optional(table, names, "min_interval", 0.0, least=0.0, parse=parse_duration),
@@ -110,7 +110,7 @@ def columns(data: Any) -> TableColumns:
 
 def _change_rate(table: pa.Table, names: set[str]) -> Floats:
     if "change_rate" in names:
-        return _numbers(table, "change_rate", None, least=0.0, parse=parse_rate)
+        return _numbers(table, "change_rate", None, least=0.0, most=LARGEST, parse=parse_rate)
     if {"changes", "observed"} <= names:
         return _counted(table, names)
     raise InputError(_missing("change_rate", names))
@@ -141,9 +141,10 @@ def _optional(
     *,
     above: float | None = None,
     least: float | None = None,
+    most: float = np.inf,
     parse: Callable[[str, str], float] | None = None,
 ) -> Floats | None:
-    return _numbers(table, name, default, above=above, least=least, parse=parse) if name in names else None
+    return _numbers(table, name, default, above=above, least=least, most=most, parse=parse) if name in names else None
 
 
 def _numbers(
@@ -153,6 +154,7 @@ def _numbers(
     *,
     above: float | None = None,
     least: float | None = None,
+    most: float = np.inf,
     parse: Callable[[str, str], float] | None = None,
 ) -> Floats:
     column = table.column(name)
@@ -171,12 +173,14 @@ def _numbers(
     x: Floats = values.to_numpy()
     rule = "must be a finite number" + (f" above {above:g}" if above is not None else "")
     rule += f" at least {least:g}" if least is not None else ""
+    rule += f" and at most {most:g}" if most < np.inf else ""
     # An empty bound reads as "no bound", which is what infinity says for an interval.
     ok = np.isfinite(x) | ((x == np.inf) & (default == np.inf))
     if above is not None:
         ok &= x > above
     if least is not None:
         ok &= x >= least
+    ok &= x <= most
     _refuse(table, name, x, ok, rule)
     return x
 

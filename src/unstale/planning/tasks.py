@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from unstale.core import kernels, price
-from unstale.core.checks import Floats
+from unstale.core.checks import LARGEST, Floats
 from unstale.core.fleet import Fleet
 from unstale.core.kernels import passes
 from unstale.core.market import Market
@@ -61,7 +61,7 @@ class Inventory:
     mass: float
     #: how many have a longest interval
     floors: int
-    #: whether anything but the budget limits any of them
+    #: whether anything but the budget limits any of them: bounds, or an age that does no harm
     bounded: bool
     sketch: bytes | None
     sample: pa.Table
@@ -116,7 +116,7 @@ def take_inventory(part: FleetPart, terms: PartTerms, stride: int) -> Inventory:
         weight, cost = _columns(fleet)
         sums.append((weight.sum(), cost.sum(), np.dot(cost, sources.change_rate)))
         floors += 0 if fleet.least_rate is None else int(np.count_nonzero(fleet.least_rate))
-        bounded |= not fleet.unbounded
+        bounded |= not fleet.unbounded or bool(np.any((free := fleet.value.free()) > 0) and np.isfinite(free).any())
         sketch = (
             sketch + _sketch(sources.change_rate, weight, fleet.cost) if sketch is not None and _quick(fleet) else None
         )
@@ -199,8 +199,8 @@ def _checked(table: pa.Table) -> TableColumns:
     return TableColumns(
         table=table,
         change_rate=_change_rate(table, names),
-        weight=_optional(table, names, "weight", 1.0, least=0.0),
-        cost=_optional(table, names, "cost", 1.0, above=0.0),
+        weight=_optional(table, names, "weight", 1.0, least=0.0, most=LARGEST),
+        cost=_optional(table, names, "cost", 1.0, above=0.0, most=LARGEST),
         host=None,
         host_names=[],
         min_interval=_optional(table, names, "min_interval", 0.0, least=0.0, parse=parse_duration),

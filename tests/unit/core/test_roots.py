@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unstale.core.roots import HUGE, TINY, meet
+from unstale.core.roots.meeting import HUGE, TINY, meet
 
 
 def counted(f, df):  # type: ignore[no-untyped-def]

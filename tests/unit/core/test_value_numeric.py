@@ -26,6 +26,7 @@ from unstale.core.processes.pareto import Pareto
 from unstale.core.processes.poisson import Poisson
 from unstale.core.processes.uniform import Uniform
 from unstale.core.processes.weibull import Weibull
+from unstale.core.roots.rising import root
 from unstale.core.values import (
     MissedChanges,
     PoissonAge,
@@ -35,7 +36,6 @@ from unstale.core.values import (
     UpdateValue,
 )
 from unstale.core.values.curve import Curve
-from unstale.core.values.inverse import root
 from unstale.core.values.quadrature import integrate
 from unstale.errors import InputError
 

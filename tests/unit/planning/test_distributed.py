@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import multiprocessing
 import signal
@@ -282,3 +283,22 @@ def test_the_command(tmp_path: Path) -> None:
     refused = CliRunner().invoke(plan_command, [pattern, "--budget", "9/day", "--host-cap", "1/s"])
     assert isinstance(refused.exception, InputError)
     assert "in parts knows no --host-cap" in str(refused.exception)
+
+
+@pytest.mark.parametrize("budget", [50.0, 73.0, 1000.0])
+def test_an_age_that_does_no_harm_leaves_the_rest_unspent_in_parts_too(budget: float, tmp_path: Path) -> None:
+    table = pa.table({"id": ["a", "b", "c"], "change_rate": [24.0, 0.14, 0.03], "weight": [5.0, 1.0, 1.0]})
+    pq.write_table(table.slice(0, 2), tmp_path / "1.parquet")
+    pq.write_table(table.slice(2), tmp_path / "2.parquet")
+    made = plan_parts(str(tmp_path), Here(), budget=budget, objective="deadline:1h", output=str(tmp_path / "out"))
+    whole = plan(table, budget=budget, objective="deadline:1h")
+    assert made.spent == pytest.approx(min(budget, 72.0), rel=1e-10)
+    assert made.price == pytest.approx(whole.price, rel=1e-9)
+    assert max(made.summary()["certificate"].values()) < 1e-9
+    written = pa.concat_tables(pq.read_table(tmp_path / "out" / f"{k}.parquet") for k in (1, 2))
+    assert written.column("sync_rate").to_numpy() == pytest.approx(whole.sync_rate, rel=1e-9)
+    asked = CliRunner().invoke(
+        plan_command, [str(tmp_path / "1.parquet"), "--budget", "1000", "--objective", "deadline:1h", "--json"]
+    )
+    assert asked.exit_code == 0, asked.output
+    assert json.loads(asked.stdout)["spent"] == pytest.approx(48.0, rel=1e-12)

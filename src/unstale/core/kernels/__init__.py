@@ -2,6 +2,6 @@
 
 from unstale.core.kernels.passes import Expected, expected, rates, spent, warm
 from unstale.core.kernels.root import plan, solve
-from unstale.core.kernels.search import Root
+from unstale.core.roots.passes import Root
 
 __all__ = ["Expected", "Root", "expected", "plan", "rates", "solve", "spent", "warm"]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unstale.core.checks import Floats, number
 from unstale.core.kernels.passes import PassColumns, in_threads, output, spent_by_log, write_rates
-from unstale.core.kernels.search import Root, log_ratio, search, times
+from unstale.core.roots.passes import Root, log_ratio, search, times
 
 #: sources this near to abandonment are watched one by one while polishing a price
 MARGIN = 0.01

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unstale.core.checks import Floats, number, numbers
+from unstale.core.checks import LARGEST, Floats, number, numbers
 from unstale.core.learning.bursts import SPANS, learned_bursts, no_bursts
 from unstale.core.learning.clock import DAYS, HOURS, WEEK, even_clock, learned_clock
 from unstale.core.learning.columns import (
@@ -24,6 +23,7 @@ from unstale.core.learning.columns import (
 from unstale.core.learning.mixture import Shared, scratch
 from unstale.core.learning.prior import fit_prior, shares
 from unstale.core.learning.timing import best_waits, even_waits
+from unstale.core.roots.steps import passes_zero
 from unstale.errors import require
 
 #: the competing half-lives, in mean intervals of the fleet: from nearly for ever to what the last poll said
@@ -40,8 +40,6 @@ _MOVED = 0.03
 _KEPT, _KEPT_HOURS = 0.9, 0.97
 #: sources beyond this many are thinned to find a price
 _ENOUGH = 50_000
-#: in logarithms: how far from the mean interval prices are sought
-_REACH = 14.0
 
 
 class Learner:
@@ -71,13 +69,14 @@ class Learner:
         longest: ArrayLike | None = None,
         objective: str = "freshness",
     ) -> None:
-        scale = number("mean_interval", mean_interval, above=0)
+        scale = number("mean_interval", mean_interval, above=0, most=LARGEST)
         require(
             objective in ("freshness", "age"), "objective", repr(objective), "must be freshness or age", "choose one"
         )
 
         def column(name: str, given: ArrayLike) -> Floats:
-            return np.broadcast_to(numbers(name, given, least=0), (sources,)).astype(np.float64)
+            most = LARGEST if name in ("weight", "cost") else None
+            return np.broadcast_to(numbers(name, given, least=0, most=most), (sources,)).astype(np.float64)
 
         self.scale = scale
         self.columns = LearnerColumns(
@@ -155,13 +154,15 @@ class Learner:
             return math.log(max(spent, 1e-12) / wanted)
 
         return math.exp(
-            _falling_root(excess, math.log(guess), math.log(self.typical_price()), min(0.5 / (step * wanted), 0.1))
+            passes_zero(excess, math.log(guess), math.log(self.typical_price()), min(0.5 / (step * wanted), 0.1))
         )
 
     def typical_price(self) -> float:
         """About what a poll of a mean source is worth after a mean interval: where to begin to look for a price."""
         unit = self.scale**2 if self.shared.objective == 1 else self.scale
-        return unit * float(self.columns.weight.mean()) / float(self.columns.cost.mean())
+        # A store may hold weights from before they were limited: what overflows must not become a price.
+        weight, cost = (float(np.minimum(c, LARGEST).mean()) for c in (self.columns.weight, self.columns.cost))
+        return unit * weight / cost
 
     def review(self) -> None:
         """Look at the fleet as a whole again: its prior, the half-lives' weights, the clock of its week."""
@@ -185,30 +186,3 @@ class Learner:
             tally *= kept
         bursts = learned_bursts(self.timing.silences, self.scale, bool(by_bursts))
         self.timing = self.timing._replace(clock=clock, bursts=bursts)
-
-
-def _falling_root(f: Callable[[float], float], x: float, centre: float, close: float) -> float:
-    """Where a falling step-like function passes 0: bracketed by doubling steps, then false position kept inside."""
-    x = min(max(x, centre - _REACH), centre + _REACH)
-    at = f(x)
-    step = 0.25 if at > 0.0 else -0.25
-    while True:
-        if abs(at) <= close or abs(x + step - centre) > _REACH:
-            return x
-        y, there = x + step, f(x + step)
-        if (there > 0.0) != (at > 0.0):
-            break
-        x, at, step = y, there, 2.0 * step
-    while abs(y - x) > 1e-3:
-        low, width = min(x, y), abs(y - x)
-        m = x - at * (y - x) / (there - at)
-        m = min(max(m, low + 0.02 * width), low + 0.98 * width)
-        between = f(m)
-        if abs(between) <= close:
-            return m
-        if (between > 0.0) == (at > 0.0):
-            x, at = m, between
-        else:
-            y, there = m, between
-    # Where it jumps past 0 the higher price is taken: rather too little than too much.
-    return max(x, y)

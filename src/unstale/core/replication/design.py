@@ -12,11 +12,10 @@ import math
 from dataclasses import dataclass
 from functools import cache
 
-from scipy.optimize import brentq
-
 from unstale.core.checks import number
 from unstale.core.replication.cooperation import cooperative_freshness
 from unstale.core.replication.redundancy import whole
+from unstale.core.roots.between import between
 from unstale.errors import InfeasibleError, sentence
 
 #: replicas tried at most unless told otherwise
@@ -120,7 +119,7 @@ def _least_peer_rate(change_rate: float, target: float, capacity: float, replica
     most = capacity * (1.0 - 1.0 / replicas)
     if missing(most) > 0:
         return None
-    return float(brentq(missing, 0.0, most, xtol=1e-300, rtol=1e-14))
+    return between(missing, 0.0, most)
 
 
 def _too_fresh(change_rate: float, target: float, capacity: float, replicas: int) -> InfeasibleError:

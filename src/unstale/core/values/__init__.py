@@ -3,6 +3,7 @@
 from unstale.core.values.base import Rows, Value
 from unstale.core.values.belief import BeliefFreshness
 from unstale.core.values.belief_age import BeliefAge
+from unstale.core.values.deadline import PoissonDeadline
 from unstale.core.values.factory import OBJECTIVES, value_of
 from unstale.core.values.laws import MissedChanges, SummedLag
 from unstale.core.values.mixed import Mixed
@@ -19,6 +20,7 @@ __all__ = [
     "MissedChanges",
     "Mixed",
     "PoissonAge",
+    "PoissonDeadline",
     "PoissonFreshness",
     "ProcessValue",
     "Rows",

@@ -46,11 +46,15 @@ class Value(ABC):
 
     @abstractmethod
     def interval(self, value: Floats) -> Floats:
-        """The shortest interval worth `value`: 0 for 0, inf from `limit()` on."""
+        """The shortest interval worth `value`: `free()` for 0, inf from `limit()` on."""
 
     @abstractmethod
     def limit(self) -> Floats:
         """φ(inf); a source is abandoned iff weight·limit ≤ price·cost."""
+
+    def free(self) -> Floats:
+        """The longest intervals whose polls are worth nothing, because no penalty is ever met: mostly 0."""
+        return np.zeros(len(self))
 
     @abstractmethod
     def staleness(self, interval: Floats) -> Floats:
@@ -101,12 +105,19 @@ class RateValue(Value):
         with np.errstate(divide="ignore", over="ignore"):
             return np.where(self.change_rate > 0, self._limit(self.change_rate), 0.0)
 
+    #: what `free` answers, the same for all sources that change
+    _harmless = 0.0
+
+    def free(self) -> Floats:
+        # A hair less, so that the inverse of the inverse is not more.
+        return np.where(self.change_rate > 0, self._harmless * (1 - 2.0**-50), np.inf)
+
     def interval(self, value: Floats) -> Floats:
         def block(rate: Floats, v: Floats) -> Floats:
             limit = np.where(rate > 0, self._limit(rate), 0.0)
             inside = (v > 0) & (v < limit)
             t = self._interval(np.where(inside, rate, 1.0), np.where(inside, v, self._limit(np.ones(1)) / 2))
-            return np.where(inside, t, np.where(v > 0, np.inf, 0.0))
+            return np.where(inside, t, np.where(v > 0, np.inf, self._harmless * (1 - 2.0**-50)))
 
         with np.errstate(all="ignore"):
             return by_blocks(block, self.change_rate, value)

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from unstale.core.checks import Floats
 from unstale.core.gamma2 import by_blocks
+from unstale.core.roots.rising import root
 from unstale.core.values.base import Rows, Value, column
-from unstale.core.values.inverse import root
 from unstale.core.values.order import checked_order, gap_mean
 from unstale.errors import require
 

@@ -75,8 +75,8 @@ class Curve:
             level = np.log(self._function(x.reshape(-1)).reshape(x.shape)) - self._power * nodes
             series = level @ _TO_SERIES
             tail = np.abs(series[:, -2:]).max(axis=1)
-            # a half no better than the whole shows noise of the function, which no cut will cure
-            fine = (tail <= _FINE + _NOISE * np.abs(series[:, 0])) | (tail > 0.7 * before)
+            # a half no better than the whole shows noise of the function, which no cut will cure, nor what is no number
+            fine = (tail <= _FINE + _NOISE * np.abs(series[:, 0])) | (tail > 0.7 * before) | ~np.isfinite(tail)
             made.append(np.column_stack([low, high - low, series])[fine])
             low, middle, high = low[~fine], 0.5 * (low + high)[~fine], high[~fine]
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])

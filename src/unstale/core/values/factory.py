@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from unstale.core.penalties import Constant, Linear, Penalty
+from unstale.core.penalties import Constant, Deadline, Linear, Penalty
 from unstale.core.processes.base import Process
 from unstale.core.processes.poisson import Poisson
 from unstale.core.values.base import Value
+from unstale.core.values.deadline import PoissonDeadline
 from unstale.core.values.laws import MissedChanges, SummedLag
 from unstale.core.values.poisson import PoissonAge, PoissonFreshness
 from unstale.core.values.process import ProcessValue
@@ -59,4 +60,6 @@ def value_of(
             return PoissonFreshness(change_rate, order)
         if isinstance(harm, Linear):
             return PoissonAge(change_rate, order)
+        if isinstance(harm, Deadline):
+            return PoissonDeadline(change_rate, harm.tau, order)
     return ProcessValue(changes or Poisson(1.0), change_rate, harm, order)

@@ -50,6 +50,9 @@ class Mixed(Value):
     def limit(self) -> Floats:
         return self._each(lambda value, x: value.limit(), np.float64(0.0))
 
+    def free(self) -> Floats:
+        return self._each(lambda value, x: value.free(), np.float64(0.0))
+
     def staleness(self, interval: Floats) -> Floats:
         return self._each(lambda value, x: value.staleness(x), interval)
 

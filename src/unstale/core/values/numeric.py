@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unstale.core.checks import Floats
+from unstale.core.roots.rising import Rows, root
 from unstale.core.values.base import RateValue
 from unstale.core.values.curve import Curve
-from unstale.core.values.inverse import Rows, root
 from unstale.core.values.order import gap_mean
 
 #: curves are used for unit intervals between these, beyond them powers could leave the doubles

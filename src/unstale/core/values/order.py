@@ -17,8 +17,8 @@ from unstale.core.values.quadrature import Rows, integrate
 from unstale.errors import require
 
 ORDERS = ("fixed", "random", "purely-random")
-#: longest gap that counts: 80³·e^(−80) is nothing
-_LONGEST = {"random": 2.0, "purely-random": 80.0}
+#: longest gap that counts, in mean gaps: 80³·e^(−80) is nothing
+LONGEST = {"fixed": 1.0, "random": 2.0, "purely-random": 80.0}
 _CUTS = {
     "random": (0.01, 0.1, 0.5, 1.0, 1.5),
     "purely-random": (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0),
@@ -50,7 +50,7 @@ def gap_mean(order: str, function: Callable[[Rows, Floats], Floats], cuts: Float
     >>> gap_mean("purely-random", lambda row, x: x**2, np.ones((1, 1))).round(10)
     array([2.])
     """
-    longest = _LONGEST[order]
+    longest = LONGEST[order]
     own = np.broadcast_to(np.array([0.0, *_CUTS[order], longest]), (len(cuts), len(_CUTS[order]) + 2))
     edges = np.sort(np.hstack([own, np.clip(cuts, 0.0, longest)]), axis=1)
 

@@ -11,6 +11,7 @@ from unstale.core.checks import Floats
 from unstale.core.penalties import Penalty, require_nondecreasing
 from unstale.core.processes.base import Process
 from unstale.core.values.numeric import NumericValue, Scaling
+from unstale.core.values.order import LONGEST
 from unstale.core.values.quadrature import Rows, integrate
 
 #: first cuts of [0, t]: in mean gaps from the poll, and as shares of t from its end
@@ -46,6 +47,7 @@ class ProcessValue(NumericValue):
         # the process's own numbers, once: E[A] and ∫ y dw(y)
         self._mean_age = process.age_moment(1)
         self._reach = _reach(penalty)
+        self._harmless = penalty.harmless / LONGEST[order]
 
     @property
     def _plain(self) -> bool:

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unstale.core.checks import Floats
-from unstale.core.penalties import Penalty
+from unstale.core.penalties import Deadline, Penalty
 from unstale.core.values.numeric import NumericValue, Scaling
-from unstale.core.values.order import gap_moment
+from unstale.core.values.order import LONGEST, gap_moment
 from unstale.core.values.quadrature import integrate
 
 _DECADES = 10.0 ** np.arange(-160.0, 161.0)
@@ -32,6 +32,7 @@ class UpdateValue(NumericValue):
         super().__init__(change_rate, order)
         self.penalty = penalty
         self._total = self._end()
+        self._harmless = penalty.harmless / LONGEST[order]
 
     def _end(self) -> float:
         if self.penalty.degree is not None:
@@ -50,7 +51,8 @@ class UpdateValue(NumericValue):
         return rate * (slope if slope < 1e100 else np.inf), rate * float(self.penalty.w2(np.inf))
 
     def _scaling(self, rate: Floats, t: Floats) -> Scaling | None:
-        return Scaling(rate, rate, t)
+        # a curve is one of logarithms, which a value of 0 has not
+        return None if self.penalty.harmless > 0 else Scaling(rate, rate, t)
 
     def _bends(self, rate: Floats) -> Floats:
         kinks = np.asarray(self.penalty.kinks)
@@ -81,6 +83,9 @@ class UpdateValue(NumericValue):
 
     def _moment(self, t: Floats) -> Floats:
         """∫₀ᵗ y·w(y) dy, summed over the sorted t, so that each stretch is integrated once."""
+        if isinstance(self.penalty, Deadline):
+            late = np.maximum(t - self.penalty.tau, 0.0)
+            return late * (self.penalty.tau + 0.5 * late)
         ends = np.unique(np.concatenate([_DECADES, self.penalty.kinks, t]))
         ends = ends[(ends > 0) & (ends <= t.max(initial=0.0))]
         if not len(ends):

@@ -13,10 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unstale.core.checks import Floats
+from unstale.errors import ConvergenceError
 
 #: two prices closer than this (relative) are one price: a few units in the last place
 ADJACENT = 2.0**-50
 TINY, HUGE = 5e-324, 1.7e308
+#: each step narrows a bracket, mostly by halves: all the doubles there are need a hundred
+_ROUNDS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,9 @@ def meet(
     reach = np.full(n, 4.0)
     last = np.full(n, np.inf)
     todo = np.arange(n)
-    while len(todo):
+    for _ in range(_ROUNDS):
+        if not len(todo):
+            break
         price, goal = at[todo], target[todo]
         have, slope = total(price, todo)
         above = have > goal
@@ -89,4 +94,6 @@ def meet(
         open_ = ~(met | closed)
         todo = todo[open_]
         at[todo] = following[open_]
+    else:
+        raise ConvergenceError(f"no price was found in {_ROUNDS} steps between {lo[todo[0]]:g} and {hi[todo[0]]:g}")
     return Roots(at=at, low=lo, high=hi, jump=jump)

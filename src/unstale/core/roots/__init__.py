@@ -1,0 +1,8 @@
+"""Root searches, one file for each kind of question; every one of them ends, whatever it is asked.
+
+meeting  at which prices many falling totals meet their targets: over all the doubles, with jumps
+rising   the roots of many rising functions, without a derivative
+passes   the price at which one dear total meets a budget, in as few evaluations as possible
+steps    roughly where a falling function that moves in steps passes 0
+between  one root between two ends, to the last digit
+"""
