@@ -22,7 +22,7 @@ import pycurl
 from unstale.adapters.addresses import Gate, WebAddress, web_address
 from unstale.adapters.curl_driver import driver
 from unstale.adapters.retry_headers import http_date, wait
-from unstale.adapters.transfer import WHOLE, Reply, Transfer
+from unstale.adapters.transfer import NO_BODY, NO_CODING, WHOLE, Reply, Transfer
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Fetched, Request
@@ -40,11 +40,11 @@ _REASONS = {
     pycurl.E_COULDNT_CONNECT: "it could not be connected to",
     pycurl.E_UNSUPPORTED_PROTOCOL: "it did not answer in HTTP",
     _WEIRD_REPLY: "it did not answer in HTTP",
-    pycurl.E_PARTIAL_FILE: "the body ended before its stated end",
+    pycurl.E_PARTIAL_FILE: NO_BODY,
     pycurl.E_GOT_NOTHING: "it closed the connection without an answer",
     pycurl.E_SEND_ERROR: "the connection was cut",
     pycurl.E_RECV_ERROR: "the connection was cut",
-    pycurl.E_BAD_CONTENT_ENCODING: "the body could not be decoded",
+    pycurl.E_BAD_CONTENT_ENCODING: NO_CODING,
     _TOO_LARGE: "its headers are too large",
     pycurl.E_PEER_FAILED_VERIFICATION: "its certificate is not trusted",
     pycurl.E_SSL_CONNECT_ERROR: "no secure connection could be agreed on",
@@ -133,7 +133,7 @@ class HttpFetcher:
                 raise
             return Reply(reason=f"{here.host}: the fetcher was closed before the answer came")
         self._idle.append(transfer)
-        return transfer.end(here.text, self._reason(code, here, transfer, request) if code else "")
+        return transfer.end(here, self._reason(code, here, transfer, request) if code else "")
 
     def _new(self) -> Transfer:
         transfer = Transfer(self._gate if not self._proxy else None)

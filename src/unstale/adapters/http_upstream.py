@@ -12,7 +12,7 @@ from typing import Any
 import pycurl
 
 from unstale.adapters.addresses import Gate, web_address
-from unstale.adapters.transfer import Transfer
+from unstale.adapters.transfer import NO_BODY, NO_HEAD, Transfer, stated
 
 Line = tuple[str, str]
 
@@ -72,6 +72,7 @@ class HttpUpstream:
         sent += [b"Expect:", *(line for name, line in _NOT_OURS.items() if name not in given)]
         if method == "HEAD":
             curl.setopt(pycurl.NOBODY, 1)
+            hop.bodiless = True
         elif body is not None:
             curl.setopt(pycurl.POSTFIELDS, body)
         elif method in ("POST", "PUT", "PATCH"):
@@ -98,18 +99,22 @@ class _Hop(Transfer):
         "_kept",
         "_multi",
         "_paused",
+        "_taken",
         "_task",
         "_waits",
         "_wake",
+        "bodiless",
     )
 
     def __init__(self, gate: Gate, host: str, multi: Any) -> None:
         super().__init__(gate)
         self.refused = ""
+        #: whether the answer has no body, whatever length it states
+        self.bodiless = False
         self._host, self._multi = host, multi
         self._kept: list[Line] = []
         self._chunks: deque[bytes] = deque()
-        self._code, self._waits, self._paused, self._ended = 0, 0, False, False
+        self._code, self._waits, self._taken, self._paused, self._ended = 0, 0, 0, False, False
         self._wake = asyncio.Event()
         self._head: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.curl.unsetopt(pycurl.ACCEPT_ENCODING)
@@ -138,6 +143,8 @@ class _Hop(Transfer):
         error: OSError | None = None
         try:
             await self._multi.add_handle(self.curl)
+            if cut := self._cut_short():
+                error = ConnectionError(f"{self._host}: {cut}")
         except pycurl.error as problem:
             error = self._error(int(problem.args[0]))
         finally:
@@ -148,6 +155,16 @@ class _Hop(Transfer):
                 self._head = asyncio.get_running_loop().create_future()
                 self._head.set_exception(error)
             self._wake.set()
+
+    def _cut_short(self) -> str:
+        """Which end of an answer was not seen, though libcurl found nothing wrong with it."""
+        if not self._head.done():
+            return NO_HEAD
+        given = dict(reversed(self._kept))
+        length = given.get("content-length")
+        if self.bodiless or self._code in (204, 304) or length is None or "transfer-encoding" in given:
+            return ""
+        return "" if stated(length) == self._taken else NO_BODY
 
     def _error(self, code: int) -> OSError:
         if self.refused and code == pycurl.E_COULDNT_CONNECT:
@@ -167,7 +184,8 @@ class _Hop(Transfer):
         if line.startswith(b"HTTP/"):
             self._kept, self._code = [], int(line.split(None, 2)[1])
         elif not text:
-            if self._code >= 200:
+            # A head that was cut within its last line end is cut.
+            if self._code >= 200 and line.endswith(b"\n"):
                 self._head.set_result(None)
         elif text[0] in " \t" and self._kept:
             name, value = self._kept[-1]
@@ -182,6 +200,7 @@ class _Hop(Transfer):
             return int(pycurl.WRITEFUNC_PAUSE)
         self._chunks.append(chunk)
         self._waits += len(chunk)
+        self._taken += len(chunk)
         self._wake.set()
         return None
 

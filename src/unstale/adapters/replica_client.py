@@ -20,6 +20,8 @@ from unstale.adapters.addresses import Gate, web_address
 from unstale.adapters.http_upstream import HttpUpstream
 from unstale.adapters.replica_fetcher import copy_address
 from unstale.adapters.replica_status import SKEW, read_status
+from unstale.adapters.transfer import NO_CODING, NO_END
+from unstale.codings import Broken, Decoder, TooMuch, codings_of
 from unstale.core.replication.redundancy import whole
 from unstale.errors import InputError, ReplicaError, require
 
@@ -152,6 +154,14 @@ class ReplicaClient:
             return Reading(where, reason=f"{where}: it has no such source")
         if answered.status != 200:
             return Reading(where, reason=f"{where}: it answered {answered.status}")
+        if method == "GET" and (coding := headers.get("content-encoding")):
+            try:
+                decoder = Decoder(codings_of(coding))
+                body = decoder.feed(body, self._limit)
+                if not decoder.whole:
+                    return Reading(where, reason=f"{where}: {NO_END}")
+            except (Broken, TooMuch):
+                return Reading(where, reason=f"{where}: {NO_CODING}")
         status = read_status(headers)
         if status is None:
             return Reading(where, reason=f"{where}: its answer has no Replica-Status: is it a replica?")

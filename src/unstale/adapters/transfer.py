@@ -1,4 +1,11 @@
-"""One exchange with a web server through libcurl: what is dialled passes the gate, what comes back has bounds."""
+"""One exchange with a web server through libcurl: what is dialled passes the gate, what comes back has bounds.
+
+Rules of this file:
+1. An end that was not seen is a failure: of the header section (its blank line), of the length that was stated, and of
+   the coding. libcurl takes some answers for whole that were cut, and undoes codings without looking for their end.
+2. A plain body without a stated length ends where its connection is closed and not reset. In HTTP/2 libcurl also takes
+   a stream that is reset without an error for ended.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +17,9 @@ from typing import Any
 
 import pycurl
 
-from unstale.adapters.addresses import Gate
+from unstale.adapters.addresses import Gate, WebAddress
 from unstale.adapters.retry_headers import HEADERS
+from unstale.codings import OFFERED, Broken, Decoder, TooMuch, codings_of
 
 #: statuses whose body is the source's
 WHOLE = frozenset({200, 203, 204})
@@ -19,13 +27,19 @@ WHOLE = frozenset({200, 203, 204})
 SPARE = 65_536
 #: bytes of headers beyond which libcurl's giving up is put down to them; its own bound is 300 KiB
 MOST_HEADERS = 262_144
-_OURS = {"cache-status", "content-location", "expires", "replica-status"}
-_KEPT = {name.encode(): name for name in HEADERS | _OURS | {"etag", "last-modified", "location", "content-type"}}
+#: why an answer is not whole: its headers, its body by length, its body by coding, its coding
+NO_HEAD, NO_BODY = "its headers ended before their end", "the body ended before its stated end"
+NO_END, NO_CODING = "the compressed body ended before its end", "the body could not be decoded"
+_OURS = {"cache-status", "content-location", "replica-status"}
+_OF_BODY = {"content-type", "content-encoding", "content-length", "transfer-encoding"}
+_OF_TIME = {"etag", "last-modified", "expires", "age", "cache-control"}
+_KEPT = {name.encode(): name for name in HEADERS | _OURS | _OF_BODY | _OF_TIME | {"location"}}
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back from the last hop. `reason` says why it is not whole; `status` is 0 if there was no answer."""
+    """What came back from the last hop, its codings undone. `reason` says why it is not whole, `status` is 0 if there
+    was no answer."""
 
     status: int = 0
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -38,7 +52,7 @@ class Reply:
 class Transfer:
     """One libcurl handle, used again and again, and what it has received this time."""
 
-    __slots__ = ("_gate", "_limit", "_lines", "_size", "body", "curl", "fault", "refused", "status")
+    __slots__ = ("_decoder", "_gate", "_limit", "_lines", "_raw", "_size", "body", "curl", "fault", "refused", "status")
 
     def __init__(self, gate: Gate | None) -> None:
         self._gate = gate
@@ -47,7 +61,9 @@ class Transfer:
         self.curl = curl = pycurl.Curl()
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
-        curl.setopt(pycurl.ACCEPT_ENCODING, "")
+        # Codings are undone here, not by libcurl, which does not look for their end.
+        curl.setopt(pycurl.ACCEPT_ENCODING, OFFERED)
+        curl.setopt(pycurl.HTTP_CONTENT_DECODING, 0)
         curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open)
         # libcurl bounds the headers; reading them line by line in Python would be a tenth of a poll.
@@ -57,7 +73,8 @@ class Transfer:
     def begin(self, address: str, lines: list[str], seconds: float, limit: int) -> pycurl.Curl:
         """Forget the last exchange and make ready for the next."""
         self._lines.clear()
-        self.status, self._size, self._limit = 0, 0, limit
+        self.status, self._size, self._raw, self._limit = 0, 0, 0, limit
+        self._decoder: Decoder | None = None
         self.refused = self.fault = ""
         curl = self.curl
         curl.setopt(pycurl.URL, address)
@@ -69,13 +86,30 @@ class Transfer:
         curl.setopt(pycurl.TIMEOUT_MS, max(1, int(seconds * 1000)))
         return curl
 
-    def end(self, address: str, reason: str) -> Reply:
+    def end(self, here: WebAddress, reason: str) -> Reply:
         """What came back, ours to keep; the handle holds on to nothing."""
         curl, body, self.body = self.curl, self.body.getvalue(), BytesIO()
         received = int(curl.getinfo(pycurl.SIZE_DOWNLOAD_T)) + int(curl.getinfo(pycurl.HEADER_SIZE))
-        headers = _headers(self._lines)
+        headers, ended = _headers(self._lines)
+        status = int(curl.getinfo(pycurl.RESPONSE_CODE))
+        if not reason and (cut := self._cut(status, headers, ended)):
+            reason = f"{here.host}: {cut}"
         self._lines.clear()
-        return Reply(int(curl.getinfo(pycurl.RESPONSE_CODE)), headers, body, address, received, reason)
+        return Reply(status, headers, body, here.text, received, reason)
+
+    def _cut(self, status: int, headers: Mapping[str, str], ended: bool) -> str:
+        """Which end of an answer was not seen, though libcurl found nothing wrong with it."""
+        if not ended:
+            return NO_HEAD
+        if status not in WHOLE or status == 204:
+            return ""
+        length = headers.get("content-length")
+        if length is not None and "transfer-encoding" not in headers and stated(length) != self._raw:
+            return NO_BODY
+        if self._decoder is None:
+            # Not one byte of a body that would have to end by itself.
+            return NO_END if codings_of(headers.get("content-encoding", "")) else ""
+        return "" if self._decoder.whole else NO_END
 
     def too_many_headers(self) -> bool:
         """Whether libcurl gave up because of the headers."""
@@ -91,18 +125,43 @@ class Transfer:
             return pycurl.SOCKET_BAD
 
     def _write(self, chunk: bytes) -> int | None:
-        if not self._size:
-            line = next(line for line in reversed(self._lines) if line.startswith(b"HTTP/"))
-            self.status = int(line.split(None, 2)[1])
-        self._size += len(chunk)
+        if not self._raw and not self._begin_body():
+            return -1
+        self._raw += len(chunk)
         if self.status not in WHOLE:
-            return -1 if self._size > SPARE else None
-        over = self._size - self._limit
-        self.body.write(chunk[:-over] if over > 0 else chunk)
-        if over > 0:
+            return -1 if self._raw > SPARE else None
+        room = self._limit - self._size
+        try:
+            if self._decoder is not None:
+                chunk = self._decoder.feed(chunk, room)
+            elif len(chunk) > room:
+                raise TooMuch(chunk[:room])
+        except TooMuch as error:
+            self.body.write(error.found)
             self.fault = f"the body has more than {self._limit} bytes"
             return -1
+        except Broken:
+            self.fault = NO_CODING
+            return -1
+        self._size += len(chunk)
+        self.body.write(chunk)
         return None
+
+    def _begin_body(self) -> bool:
+        """The head has come: read what it says of the body; whether that can be undone."""
+        for line in reversed(self._lines):
+            if line.startswith(b"HTTP/"):
+                self.status = int(line.split(None, 2)[1])
+                break
+        if self.status in WHOLE:
+            coded = [line for line in self._lines if line[:17].lower() == b"content-encoding:"]
+            try:
+                if coded and (codings := codings_of(_headers(self._lines)[0].get("content-encoding", ""))):
+                    self._decoder = Decoder(codings)
+            except Broken:
+                self.fault = NO_CODING
+                return False
+        return True
 
 
 class _Socket(socket.socket):
@@ -112,8 +171,11 @@ class _Socket(socket.socket):
         self.close()
 
 
-def _headers(lines: list[bytes]) -> dict[str, str]:
-    """The headers of the last answer that `_KEPT` names, the first of each; interim answers come before it."""
+def _headers(lines: list[bytes]) -> tuple[dict[str, str], bool]:
+    """The headers of the last answer that `_KEPT` names, the first of each, and whether their end was seen.
+
+    Interim answers come before it. Codings are a list, which several lines continue.
+    """
     found: dict[str, str] = {}
     over = False
     for line in lines:
@@ -122,7 +184,13 @@ def _headers(lines: list[bytes]) -> dict[str, str]:
             continue
         name, colon, value = line.partition(b":")
         # A blank line ends the headers; trailers are not to be trusted with validators.
-        over = over or not colon
-        if not over and (key := _KEPT.get(name.lower())):
-            found.setdefault(key, value.strip().decode("utf-8", "replace"))
-    return found
+        over = over or line in (b"\r\n", b"\n")
+        if not over and colon and (key := _KEPT.get(name.lower())):
+            text = value.strip().decode("utf-8", "replace")
+            found[key] = f"{found[key]}, {text}" if key == "content-encoding" and key in found else found.get(key, text)
+    return found, over
+
+
+def stated(text: str) -> int:
+    """A length as HTTP writes it, -1 if it is none, or more than anybody has."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1

@@ -85,7 +85,7 @@ class Webhook:
             await self._multi.add_handle(curl)
         except pycurl.error as error:
             reason = self._reason(int(error.args[0]), str(error.args[1]))
-        status = transfer.end(self._address.text, reason).status
+        status = transfer.end(self._address, reason).status
         if 200 <= status < 300:
             # It said so before whatever went wrong with the rest of its answer.
             return ""

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import gzip
 import resource
-import shutil
 import socket
 import ssl
 import struct
-import subprocess
 import time
 import zlib
 from collections.abc import Awaitable, Callable
@@ -17,14 +15,17 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+import zstandard
 
 from support.loopback import Loopback, Speech, answer, redirect
 from support.patience import SOON
+from support.tls import certificate, server_side
 from unstale.adapters.addresses import Gate
 from unstale.adapters.http_fetcher import HttpFetcher
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Fetched, Request
 
+__all__ = ["certificate"]
 T = TypeVar("T")
 HERE = ["127.0.0.1/32"]
 SECRET = "canary-5c1f"
@@ -201,7 +202,8 @@ WICKED: dict[str, tuple[Speech, str]] = {
     "gzip bomb in gzip": (answer(gzip.compress(BOMB), content_encoding="gzip, gzip"), MORE),
     "brotli bomb": (answer(BROTLI, content_encoding="br"), MORE),
     "many encodings": (answer(b"a", content_encoding=", ".join(["gzip"] * 50)), "decoded"),
-    "unknown encoding": (answer(b"a", content_encoding="zstd"), "decoded"),
+    "zstd bomb": (answer(zstandard.compress(bytes(2**26)), content_encoding="zstd"), MORE),
+    "unknown encoding": (answer(b"a", content_encoding="compress"), "decoded"),
     "broken gzip": (answer(b"not gzip at all", content_encoding="gzip"), "decoded"),
     "long refusal": (endless(b"HTTP/1.1 404 Not Found\r\n\r\n", b"a" * 65536), "it answered 404 Not Found"),
 }
@@ -418,53 +420,10 @@ def test_a_cancelled_poll_is_cancelled_and_the_fetcher_goes_on() -> None:
 # TLS.
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """A certificate for 127.0.0.1 that nobody has signed, and its key."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("no openssl to make a certificate with")
-    folder = tmp_path_factory.mktemp("tls")
-    cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
-    subprocess.run(
-        [
-            openssl,
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:prime256v1",
-            "-nodes",
-            "-keyout",
-            key,
-            "-out",
-            cert,
-            "-days",
-            "2",
-            "-subj",
-            "/CN=loopback",
-            "-addext",
-            "subjectAltName=IP:127.0.0.1",
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return cert, key
-
-
-def _tls(certificate: tuple[str, str], *protocols: str) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*certificate)
-    if protocols:
-        context.set_alpn_protocols(list(protocols))
-    return context
-
-
-def _over_tls(certificate: tuple[str, str], speech: bytes, ca_file: str, **request: object) -> Fetched:
+def _overserver_side(certificate: tuple[str, str], speech: bytes, ca_file: str, **request: object) -> Fetched:
     async def play() -> Fetched:
         fetcher = HttpFetcher(Gate(HERE), ca_file=ca_file)
-        async with Loopback({"/": speech}, tls=_tls(certificate)) as server:
+        async with Loopback({"/": speech}, tls=server_side(certificate)) as server:
             got = await fetcher.fetch(Request(f"{server.origin}/", **request))  # type: ignore[arg-type]
             await fetcher.close()
             return got
@@ -473,15 +432,15 @@ def _over_tls(certificate: tuple[str, str], speech: bytes, ca_file: str, **reque
 
 
 def test_a_certificate_must_be_trusted(certificate: tuple[str, str]) -> None:
-    assert _over_tls(certificate, answer(b"a"), certificate[0]).body == b"a"
-    assert _over_tls(certificate, answer(b"a"), "").reason == "127.0.0.1: its certificate is not trusted"
+    assert _overserver_side(certificate, answer(b"a"), certificate[0]).body == b"a"
+    assert _overserver_side(certificate, answer(b"a"), "").reason == "127.0.0.1: its certificate is not trusted"
 
 
 def test_secure_to_insecure_is_not_followed_with_credentials(certificate: tuple[str, str]) -> None:
     down = redirect("http://127.0.0.1:1/")
-    got = _over_tls(certificate, down, certificate[0], headers={"x-key": SECRET})
+    got = _overserver_side(certificate, down, certificate[0], headers={"x-key": SECRET})
     assert "redirects from https to http" in got.reason
-    assert "could not be connected to" in _over_tls(certificate, down, certificate[0]).reason
+    assert "could not be connected to" in _overserver_side(certificate, down, certificate[0]).reason
 
 
 def test_http_2_where_the_source_speaks_it(certificate: tuple[str, str]) -> None:
@@ -504,7 +463,7 @@ def test_http_2_where_the_source_speaks_it(certificate: tuple[str, str]) -> None
             writer.close()
 
     async def play() -> Fetched:
-        server = await asyncio.start_server(speak, "127.0.0.1", 0, ssl=_tls(certificate, "h2"))
+        server = await asyncio.start_server(speak, "127.0.0.1", 0, ssl=server_side(certificate, "h2"))
         fetcher = HttpFetcher(Gate(HERE), ca_file=certificate[0])
         got = await fetcher.fetch(Request(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/", seconds=5))
         await fetcher.close()

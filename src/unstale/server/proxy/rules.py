@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum
 
+from unstale import codings
 from unstale.server.proxy.fields import (
     Directives,
     Fields,
@@ -34,6 +35,8 @@ FAILED = frozenset({500, 502, 503, 504})
 SHARE, LONGEST_GUESS = 0.1, 86_400.0
 #: how long a stale response may stand in for an origin that fails, where nobody said so
 STANDS_IN = 86_400.0
+#: bytes to which a compressed body may unpack and still be kept
+MOST_UNPACKED = 256 * 2**20
 
 _STRICT = ("must-revalidate", "proxy-revalidate", "s-maxage")
 _AUTHORISING = frozenset({"public", "must-revalidate", "s-maxage"})
@@ -166,9 +169,18 @@ def to_store(
 
 
 def whole(stored: Stored, body: bytes) -> Stored | None:
-    """The stored form with its body; None if that is not as long as a partial answer's Content-Range says."""
+    """The stored form with its body; None if that is not what was announced.
+
+    A partial answer is as long as its Content-Range says. A whole one that is compressed has its own end: without it
+    the origin was cut short, and its answer is passed on as it came but not kept.
+    """
     part = stored.part
-    return None if part and part.last - part.first + 1 != len(body) else replace(stored, body=body)
+    if part is not None:
+        return None if part.last - part.first + 1 != len(body) else replace(stored, body=body)
+    coding = stored.fields.joined("content-encoding")
+    if coding is not None and stored.status == 200 and not codings.whole(body, coding, MOST_UNPACKED):
+        return None
+    return replace(stored, body=body)
 
 
 def _part(fields: Fields) -> StoredPart | None:
