@@ -21,13 +21,14 @@ import pycurl
 
 from unstale.adapters.addresses import Gate, WebAddress, web_address
 from unstale.adapters.curl_driver import driver
+from unstale.adapters.http_age import aged
 from unstale.adapters.retry_headers import http_date, wait
 from unstale.adapters.transfer import NO_BODY, NO_CODING, WHOLE, Reply, Transfer
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Fetched, Request
 
-MOST_REDIRECTS = 10
+MOST_REDIRECTS = 5
 #: longest validator worth sending back
 LONGEST_VALIDATOR = 1024
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -79,7 +80,9 @@ class HttpFetcher:
     async def fetch(self, request: Request) -> Fetched:
         """Look once; see `unstale.ports.Fetcher` for what is promised."""
         polled_at = self._now()
-        return fetched(request, await self.look(request), polled_at)
+        reply = await self.look(request)
+        found = fetched(request, reply, polled_at)
+        return aged(found, request, reply.headers, _host(reply.address)) if "age" in reply.headers else found
 
     async def look(self, request: Request) -> Reply:
         """Ask and follow redirects; any status is an answer. A body cut at the limit comes with a reason."""

@@ -51,7 +51,7 @@ def retry_after(text: str | None, now: float) -> float | None:
     >>> retry_after("120", now=0.0), retry_after("Thu, 01 Jan 1970 00:05:00 GMT", now=60.0), retry_after("-1", now=0.0)
     (120.0, 240.0, None)
     """
-    seconds = _whole(text)
+    seconds = whole_number(text)
     if seconds is None:
         when = http_date(text)
         seconds = None if when is None else when - now
@@ -84,13 +84,14 @@ def _rate_limit(headers: Mapping[str, str], now: float) -> float | None:
     for prefix in ("", "x-"):
         remaining = remaining or headers.get(f"{prefix}ratelimit-remaining")
         reset = reset or headers.get(f"{prefix}ratelimit-reset")
-    seconds = _whole(reset)
-    if _whole(remaining) != 0.0 or seconds is None:
+    seconds = whole_number(reset)
+    if whole_number(remaining) != 0.0 or seconds is None:
         return None
     return min(max(seconds - now if seconds > _EPOCH else seconds, SHORTEST), LONGEST)
 
 
-def _whole(text: str | None) -> float | None:
+def whole_number(text: str | None) -> float | None:
+    """Digits as a number, None if there is anything else."""
     # str.isdigit takes the digits of every script, and float takes "nan".
     text = (text or "").strip()
     return float(text[:300]) if text.isascii() and text.isdigit() else None

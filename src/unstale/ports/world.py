@@ -42,8 +42,8 @@ class Fetched:
     A failure has a `reason` in one sentence and the `status` the source gave, if any. `retry_after` is a wait in
     seconds that the source asked for, with whatever answer.
     `changed_at` are the times of changes that the source itself tells (entries of a feed, Last-Modified), rising.
-    Through another replica `polled_at` is when that one's copy was known equal to the source, `via` the replicas it
-    came through, nearest to the source first, and before `not_before` they have nothing new.
+    Through a cache or another replica `polled_at` is when its copy was known equal to the source, and before
+    `not_before` it has nothing new; `via` are the replicas it came through, nearest to the source first.
     """
 
     answer: Answer

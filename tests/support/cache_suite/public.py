@@ -14,11 +14,21 @@ import socket
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from unstale.adapters.addresses import Gate
 from unstale.adapters.http_upstream import HttpUpstream
 from unstale.server.proxy.app import Proxy
 from unstale.server.serving import serve
+
+#: the suite's origin listens at every address of the machine: here it is held to this machine
+NEAR = """
+import net from 'node:net'
+const listen = net.Server.prototype.listen
+net.Server.prototype.listen = function (port, ...more) {
+  return listen.call(this, { port: Number(port), host: '127.0.0.1' }, ...more.filter(f => typeof f === 'function'))
+}
+"""
 
 
 def _port() -> int:
@@ -42,8 +52,11 @@ async def run(directory: Path) -> dict[str, Any]:
         "npm_config_pidfile": os.devnull,
     }
     environment = os.environ | settings
+    engine = directory / "test-engine" if (directory / "test-engine").is_dir() else directory
+    near = "data:text/javascript," + quote(NEAR)
+    quiet = [node, "--no-warnings"]
     server = await asyncio.create_subprocess_exec(
-        node, "--no-warnings", "server/server.mjs", cwd=directory, env=environment, stdout=asyncio.subprocess.DEVNULL
+        *quiet, "--import", near, "server/server.mjs", cwd=engine, env=environment, stdout=asyncio.subprocess.DEVNULL
     )
     stop = asyncio.Event()
     proxy = Proxy(HttpUpstream(Gate(["127.0.0.0/8"]), seconds=8.0), {"*": f"http://127.0.0.1:{origin}"})
@@ -51,11 +64,12 @@ async def run(directory: Path) -> dict[str, Any]:
     try:
         await asyncio.sleep(2.0)
         client = await asyncio.create_subprocess_exec(
-            node, "--no-warnings", "cli.mjs", cwd=directory, env=environment, stdout=asyncio.subprocess.PIPE
+            *quiet, "cli.mjs", cwd=engine, env=environment, stdout=asyncio.subprocess.PIPE
         )
         output, _ = await asyncio.wait_for(client.communicate(), 300.0)
     finally:
-        server.terminate()
+        if server.returncode is None:
+            server.terminate()
         await server.wait()
         stop.set()
         await serving
