@@ -6,52 +6,8 @@ import re
 from functools import lru_cache
 
 from unstale.errors import InputError, sentence
+from unstale.kinds import KINDS, NAMES
 
-#: schemes of files and objects, as fsspec names them
-_FILES = (
-    "file",
-    "s3",
-    "s3a",
-    "gs",
-    "gcs",
-    "az",
-    "abfs",
-    "abfss",
-    "adl",
-    "ftp",
-    "sftp",
-    "ssh",
-    "smb",
-    "hdfs",
-    "webhdfs",
-    "oci",
-    "oss",
-)
-#: dialects of SQL, as SQLAlchemy names them; a driver may follow, as in postgresql+psycopg
-_SQL = (
-    "postgresql",
-    "postgres",
-    "mysql",
-    "mariadb",
-    "sqlite",
-    "oracle",
-    "mssql",
-    "duckdb",
-    "cockroachdb",
-    "redshift",
-    "snowflake",
-    "bigquery",
-    "clickhouse",
-    "trino",
-    "databricks",
-)
-_KINDS = {
-    "http": "http",
-    "https": "http",
-    "memory": "memory",
-    **dict.fromkeys(_FILES, "file"),
-    **dict.fromkeys(_SQL, "sql"),
-}
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _FEED = re.compile(r"[^?#]*\.(rss|atom)([?#]|$)", re.IGNORECASE)
 _HOST = re.compile(r"[^/?#]*?://(?:[^/?#]*@)?(\[[^\]/?#]*\]|[^/?#:]*)")
@@ -68,14 +24,14 @@ def kind_of(address: str) -> str:
         shown = repr(address[:80])
         raise InputError(sentence("address", shown, "has no scheme", "write it like https://example.org/news"))
     scheme = found[1].lower()
-    kind = _KINDS.get(scheme) or _KINDS.get(scheme.partition("+")[0])
+    kind = next((kind.name for kind in KINDS.values() if kind.takes(scheme)), None)
     if kind is None:
         raise InputError(
             sentence(
                 "address",
                 f"with scheme {scheme[:20]!r}",
                 "is of no known kind",
-                "name its kind: http, feed, file, sql, replica or memory",
+                f"name its kind, one of {', '.join(NAMES)}",
             )
         )
     return "feed" if kind == "http" and _FEED.match(address) else kind

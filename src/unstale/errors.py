@@ -13,6 +13,7 @@ A message says what (parameter and value), the rule, and the remedy, in one sent
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -69,3 +70,15 @@ def require(condition: object, name: str, value: object, rule: str, remedy: str)
     """Raise InputError with the one sentence unless `condition` holds."""
     if not condition:
         raise InputError(sentence(name, value, rule, remedy))
+
+
+def suggestion(name: str, known: Iterable[str], otherwise: str, where: str = "") -> str:
+    """The remedy for a name that is unknown: the one that may have been meant, or else `otherwise`.
+
+    >>> suggestion("chnaged", ("table", "changed"), "see the list"), suggestion("x", ("table",), "see the list")
+    ("did you mean 'changed'?", 'see the list')
+    """
+    from difflib import get_close_matches
+
+    close = get_close_matches(name.lower(), list(known), 1, cutoff=0.5)
+    return f"did you mean {where + close[0]!r}?" if close else otherwise

@@ -22,6 +22,7 @@ import unstale.adapters
 from support.ftp_server import FtpServer
 from support.loopback import Loopback, answer
 from unstale.adapters.addresses import Gate
+from unstale.adapters.admission import Admission
 from unstale.adapters.feed_fetcher import FeedFetcher
 from unstale.adapters.file_fetcher import FileFetcher
 from unstale.adapters.http_fetcher import HttpFetcher
@@ -31,10 +32,38 @@ from unstale.adapters.replica_fetcher import ReplicaFetcher
 from unstale.adapters.robots import Robots
 from unstale.adapters.sql_fetcher import SqlFetcher
 from unstale.adapters.transfer import Reply
+from unstale.adapters.ways import WAYS, granted
+from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
+from unstale.kinds import KINDS
 from unstale.ports import Fetched, Fetcher, Request
 
 NOW = 1.8e9
+LOOPBACK = ["127.0.0.1/32"]
+#: of every kind in the table: addresses that are granted by some settings, with options and those settings
+GRANTED: dict[str, list[tuple[str, dict[str, str], dict[str, list[str]]]]] = {
+    "http": [
+        ("http://127.0.0.1:9/a", {}, {"allow_networks": LOOPBACK}),
+        ("http://0x7f.1:9/a", {}, {"allow_networks": LOOPBACK}),
+        ("http://localhost:9/a", {}, {"allow_networks": [*LOOPBACK, "::1/128"]}),
+        ("http://[::1]:9/a", {}, {"allow_networks": ["::1/128"]}),
+    ],
+    "feed": [("http://127.0.0.1:9/feed", {}, {"allow_networks": LOOPBACK})],
+    "file": [
+        ("file:///srv/data/a.csv", {}, {"roots": ["/srv/data"]}),
+        ("file:///srv/data/../data/a.csv", {}, {"roots": ["/srv/data"]}),
+        ("ftp://127.0.0.1:9/a", {}, {"schemes": ["ftp"], "allow_networks": LOOPBACK}),
+    ],
+    "sql": [
+        ("sqlite:////srv/data/shop.db#orders", {}, {"roots": ["/srv/data"]}),
+        ("postgresql://reader:$NOBODY@127.0.0.1:9/shop", {"table": "orders"}, {"allow_networks": LOOPBACK}),
+    ],
+    "replica": [
+        ("http://127.0.0.1:9/copy/1", {}, {"allow_networks": LOOPBACK}),
+        ("custom:anything", {"upstream": "http://127.0.0.1:9/"}, {"allow_networks": LOOPBACK}),
+    ],
+}
+_CASES = [(kind, *case) for kind, cases in GRANTED.items() for case in cases]
 
 
 @dataclass
@@ -193,6 +222,52 @@ def test_every_member_has_an_example() -> None:
             if member.__module__ == module.name and hasattr(member, "fetch") and hasattr(member, "close"):
                 found.add(name)
     assert found == set(EXAMPLES)
+
+
+def test_every_kind_in_the_table_has_a_way_and_an_example() -> None:
+    assert set(WAYS) == set(KINDS) == set(GRANTED)
+
+
+@pytest.mark.parametrize(("kind", "address", "options", "grants"), _CASES)
+def test_the_gate_refuses_when_listed_what_every_poll_would_refuse(
+    kind: str,
+    address: str,
+    options: dict[str, str],
+    grants: dict[str, list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NOBODY", "x")
+    spelled = Admission(granted(**grants))(address, kind, options)
+    for taken in grants:
+        fewer = {name: value for name, value in grants.items() if name != taken}
+        with pytest.raises(InputError, match="the settings"):
+            Admission(granted(**fewer))(address, kind, options)
+        polled = asyncio.run(_polled(kind, spelled, options, fewer, tmp_path))
+        assert polled.answer is Answer.FAILED
+        assert "the settings" in polled.reason
+    # Granted, it fails for another reason: nobody is there.
+    polled = asyncio.run(_polled(kind, spelled, options, grants, tmp_path))
+    assert polled.answer is Answer.FAILED
+    assert "the settings" not in polled.reason
+
+
+async def _polled(
+    kind: str, address: str, options: dict[str, str], grants: dict[str, list[str]], folder: Path
+) -> Fetched:
+    means = replace(granted(**grants), target=folder / "tables.db", now=lambda: NOW)
+    made: dict[str, Fetcher] = {}
+
+    def fetcher(name: str) -> Fetcher:
+        if name not in made:
+            made[name] = WAYS[name].make(means, fetcher)
+        return made[name]
+
+    try:
+        return await fetcher(kind).fetch(Request(address, options=options, seconds=5.0))
+    finally:
+        for one in reversed(made.values()):
+            await one.close()
 
 
 @pytest.fixture(params=EXAMPLES)

@@ -55,7 +55,7 @@ def test_commands_print_what_is_shown(
             assert same, f"{name(page)}: {command}\nprints\n{got}\ninstead of\n{want}"
 
 
-@pytest.mark.parametrize("file", ["cli.md", "api.md", "core.md", "study.md"])
+@pytest.mark.parametrize("file", ["cli.md", "kinds.md", "api.md", "core.md", "study.md"])
 def test_the_generated_reference_is_current(file: str) -> None:
     generate = _generator()
     stands = (ROOT / "docs/reference" / file).read_text("utf-8")

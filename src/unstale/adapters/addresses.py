@@ -7,6 +7,7 @@ Its ranges are written out because what `ipaddress` calls global differs from on
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -80,6 +81,16 @@ class Gate:
             return not any(ip in network for network in _REFUSED_V4)
         return ip in _PUBLIC_V6 and not any(ip in network for network in _REFUSED_V6)
 
+    def check_host(self, host: str) -> None:
+        """Refuse a host that is written as a number, or as this machine's own name, unless it may be dialled.
+
+        Other names say nothing before they are resolved, which is the business of a poll.
+        """
+        numbers = _numbers(host)
+        if numbers and not any(map(self.permits, numbers)):
+            rule, remedy = "is not public", "add it to allow_networks in the settings if it may be polled"
+            raise InputError(sentence("address", f"at {host[:80]}", rule, remedy))
+
 
 @dataclass(frozen=True, slots=True)
 class WebAddress:
@@ -106,6 +117,17 @@ def web_address(text: str) -> WebAddress:
     scheme, host, rest = plain.groups() if plain else _parsed(text)
     name, _, port = host.rpartition(":") if host[-1] != "]" and ":" in host else (host, "", str(_PORTS[scheme]))
     return WebAddress(f"{scheme}://{host}{rest}", name, f"{scheme}://{name}:{port}")
+
+
+def _numbers(host: str) -> list[str]:
+    """The IP addresses that a host means without being resolved; the system reads 127.1 and 0x7f.1 as such, too."""
+    bare = host.strip("[]").lower().rstrip(".")
+    if bare == "localhost" or bare.endswith(".localhost"):
+        return ["127.0.0.1", "::1"]
+    try:
+        return [str(ip_address(bare if ":" in bare else socket.inet_ntoa(socket.inet_aton(bare))))]
+    except (OSError, ValueError):
+        return []
 
 
 def _parsed(text: str) -> tuple[str, str, str]:

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 
 from unstale.ports import Event
+from unstale.secrecy import shown_address
 
 
 def event_text(event: Event) -> bytes:
@@ -17,7 +18,7 @@ def event_text(event: Event) -> bytes:
     told = {
         "number": event.number,
         "source": event.source,
-        "address": event.address,
+        "address": shown_address(event.address),
         "version": event.version,
         "at": event.at,
         "time": _time(event.at),

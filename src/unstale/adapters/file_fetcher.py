@@ -22,11 +22,12 @@ from typing import Any
 
 from unstale.adapters.addresses import Gate
 from unstale.adapters.environment import filled
-from unstale.adapters.file_places import Found, Leash, Place, Spot, spot
+from unstale.adapters.file_places import Found, Leash, Place, Spot, granted_scheme, spot
 from unstale.adapters.local_files import LocalPlace
 from unstale.adapters.normalise import content_hash
 from unstale.errors import InputError, sentence
 from unstale.keeper.outcomes import Answer
+from unstale.kinds import COMMON, KINDS
 from unstale.logs import log
 from unstale.ports import Fetched, Request
 
@@ -34,11 +35,9 @@ from unstale.ports import Fetched, Request
 SETTLED = 60.0
 #: a file that is written while it is read is read again, so often
 TRIES = 3
-SCHEMES = ("file", "ftp", "sftp", "s3", "gs", "gcs", "az", "abfs")
+SCHEMES = KINDS["file"].schemes
 #: what a source's options may say about the way to it; `$NAME` stands for a value of the environment
-OPTIONS = frozenset(
-    {"username", "password", "host_key", "key", "secret", "token", "endpoint", "region", "account", "ambient"}
-)
+OPTIONS = KINDS["file"].options.keys() - COMMON.keys()
 
 
 class FileFetcher:
@@ -80,10 +79,7 @@ class FileFetcher:
         try:
             where = spot(request.address)
             label = f"{where.label}: "
-            if where.scheme not in self._schemes:
-                known = where.scheme in SCHEMES
-                remedy = "add it to schemes under [files] in the settings" if known else f"only {', '.join(SCHEMES)}"
-                raise InputError(f"{where.scheme} is not polled as a file, {remedy}")
+            granted_scheme(where, self._schemes)
             return await self._within(request.seconds, lambda leash: self._look(where, request, leash, polled_at))
         except InputError as error:
             reason = f"{label}{error}"

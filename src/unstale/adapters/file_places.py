@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from unstale.adapters.addresses import LONGEST, Gate
 from unstale.errors import InputError, sentence
+from unstale.kinds import KINDS
 
 CHUNK = 2**18
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\\]")
@@ -145,6 +148,44 @@ def spot(address: str) -> Spot:
         if _UNSAFE.search(path.replace("\\", "")):
             raise InputError("address holds a control character: such files are not polled")
     return Spot(scheme, host, port, path, pattern)
+
+
+def allowed_spot(address: str, roots: Sequence[Path], schemes: Iterable[str]) -> Spot:
+    """The parts of an address that may be polled: a scheme that is granted, and here a place below a granted folder.
+
+    What is a link today may lead elsewhere tomorrow, so the way is walked again by whoever opens it.
+    """
+    where = spot(address)
+    granted_scheme(where, schemes)
+    if where.scheme == "file":
+        below_a_root(where.path, roots)
+    return where
+
+
+def granted_scheme(where: Spot, schemes: Iterable[str]) -> None:
+    """Refuse a scheme that is not granted; files of this machine are a matter of roots."""
+    if where.scheme not in {"file", *schemes}:
+        polled = KINDS["file"].schemes
+        known = "add it to schemes under [files] in the settings"
+        remedy = known if where.scheme in polled else f"only {', '.join(polled)} are"
+        shown = f"with scheme {where.scheme[:20]!r}"
+        raise InputError(sentence("address", shown, "is not polled as a file", remedy))
+
+
+def below_a_root(path: str, roots: Sequence[Path]) -> tuple[Path, Path]:
+    """The root that `path` lies below, and where it really is, all links followed; InputError if there is none."""
+    real = Path(os.path.realpath(path))
+    root = next((root for root in roots if real.is_relative_to(root)), None)
+    if root is None:
+        raise InputError(
+            sentence(
+                "address",
+                "of a file",
+                "is not below a folder named in roots, under [files] in the settings",
+                "add its folder if it may be polled",
+            )
+        )
+    return root, real
 
 
 def permitted(host: str, port: int, gate: Gate) -> list[str]:

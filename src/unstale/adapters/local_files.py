@@ -8,11 +8,10 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from unstale.adapters.file_places import CHUNK, Found, Member
+from unstale.adapters.file_places import CHUNK, Found, Member, below_a_root
 from unstale.errors import InputError
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-_OUTSIDE = "it is not below a folder named in roots, under [files] in the settings: add its folder if it may be polled"
 
 
 class LocalPlace:
@@ -58,10 +57,7 @@ def _opened(path: str, roots: Sequence[Path]) -> int:
     if os.open not in os.supports_dir_fd:
         raise InputError("files of this machine can be polled on POSIX systems only: serve them over HTTP")
     # The root is asked first: whether something exists elsewhere is nobody's business.
-    real = Path(os.path.realpath(path))
-    root = next((root for root in roots if real.is_relative_to(root)), None)
-    if root is None:
-        raise InputError(_OUTSIDE)
+    root, real = below_a_root(path, roots)
     handle = os.open(root, _FLAGS | os.O_DIRECTORY)
     for name in real.relative_to(root).parts:
         try:

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from unstale.adapters.addresses import Gate
 from unstale.core.checks import number
 from unstale.errors import InputError, require
+from unstale.kinds import KINDS
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
@@ -116,15 +117,39 @@ def split(table: str) -> tuple[str | None, str]:
     return schema or None, name
 
 
+def allowed_database(address: str, options: Mapping[str, Any], roots: Sequence[Path], held: Sequence[Path]) -> bool:
+    """Whether a source is in a file of this machine, which may be read; InputError if it could never be polled.
+
+    >>> allowed_database("postgresql://reader:$PASSWORD@db.example.org/shop#orders", {}, (), ())
+    False
+    """
+    place = ask(address, options).address
+    scheme, colon, rest = place.partition("://")
+    dialect = scheme.lower().partition("+")[0]
+    if not colon or dialect not in KINDS["sql"].schemes:
+        raise InputError("address is not a database's: write it like postgresql://user:$PASSWORD@host/name#table")
+    if dialect != "sqlite":
+        return False
+    database, _, query = rest.removeprefix("/").partition("?")
+    if "$" not in database:
+        _sqlite_place(database, bool(query), roots, held)
+    return True
+
+
 def sqlite_file(address: URL, roots: Sequence[Path], held: Sequence[Path]) -> Path:
     """The file of an SQLite database, if it may be read: inside the roots, and none that this process has open."""
-    if not address.database or address.database.startswith((":", "file:")) or address.query:
-        raise InputError("address of an SQLite database must be its file: write it like sqlite:////data/shop.db#table")
-    file = Path(address.database).resolve()
-    _inside(file, roots)
+    file = _sqlite_place(address.database or "", bool(address.query), roots, held)
     require(file.is_file(), "file", repr(file.name), "does not exist", "check the address")
+    return file
+
+
+def _sqlite_place(database: str, more: bool, roots: Sequence[Path], held: Sequence[Path]) -> Path:
+    if not database or database.startswith((":", "file:")) or more:
+        raise InputError("address of an SQLite database must be its file: write it like sqlite:////data/shop.db#table")
+    file = Path(database).resolve()
+    _inside(file, roots)
     # Two libraries on one file in one process undo each other's locks: closing it here would free ours.
-    own = any(other.exists() and file.samefile(other) for other in held)
+    own = file.exists() and any(other.exists() and file.samefile(other) for other in held)
     require(not own, "file", repr(file.name), "is Unstale's own", "choose another one")
     return file
 

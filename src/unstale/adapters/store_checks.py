@@ -11,13 +11,12 @@ from typing import Any
 from unstale.core.checks import number
 from unstale.errors import InputError, require, sentence
 from unstale.ports import Entry, Listing
+from unstale.secrecy import REFERENCE, is_secret_field
 
 LONGEST_ADDRESS = 8192
 #: bytes of a reason that are kept: enough for a sentence
 LONGEST_REASON = 500
 
-_SECRET = re.compile(r"authorization|cookie|passw|secret|token|api[-_]?key|credential", re.IGNORECASE)
-_REFERENCE = re.compile(r"\$\{?[A-Za-z_]\w*\}?")
 _PASSWORD = re.compile(r"^[a-z][a-z0-9+.-]*://[^/?#@]*:(?P<password>[^/?#]*)@", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
@@ -148,7 +147,7 @@ def _check_address(i: int, address: str) -> None:
     require(not _CONTROL.search(address), name, shown, "has control characters", "remove them")
     if "@" in address:
         found = _PASSWORD.match(address)
-        if found and found["password"] and not _REFERENCE.fullmatch(found["password"]):
+        if found and found["password"] and not REFERENCE.fullmatch(found["password"]):
             raise InputError(
                 sentence(
                     name,
@@ -173,11 +172,11 @@ def _refuse_secrets(where: str, given: Any, secret: bool = False) -> None:
     """A secret is whatever stands under a name that says so; only a reference to the environment may stand there."""
     if isinstance(given, Mapping):
         for key, inner in given.items():
-            _refuse_secrets(f"{where}.{key}", inner, secret or bool(_SECRET.search(str(key))))
+            _refuse_secrets(f"{where}.{key}", inner, secret or is_secret_field(str(key)))
     elif isinstance(given, list | tuple):
         for inner in given:
             _refuse_secrets(where, inner, secret)
-    elif secret and isinstance(given, str) and given and not _REFERENCE.search(given):
+    elif secret and isinstance(given, str) and given and not REFERENCE.search(given):
         raise InputError(
             sentence(
                 where,

@@ -115,19 +115,19 @@ def _read(
     keep_good: bool,
 ) -> tuple[list[Listing], int]:
     """The listings that are to be added, each address once, and how many lines were left out."""
-    from unstale.cli.spelling import spelled
+    from unstale.cli.fetchers import admission_of
     from unstale.lists.read import read_list
     from unstale.lists.rows import listing_of, template
 
-    base = template(fields, _base(settings))
+    base, check = template(fields, _base(settings)), admission_of(settings)
     found: dict[str, Listing] = {}
     for address in addresses:
         _no_file(address)
-        listing = listing_of({"address": address}, base, spelled)
+        listing = listing_of({"address": address}, base, check)
         found.setdefault(listing.address, listing)
     bad = 0
     for place in lists:
-        parsed = read_list(place, base=base, check=spelled, load=lambda at: _load(at, settings), weigh=weigh)
+        parsed = read_list(place, base=base, check=check, load=lambda at: _load(at, settings), weigh=weigh)
         bad += len(parsed.problems)
         _say_problems(place, parsed, keep_good)
         for listing in parsed.listings:
@@ -157,7 +157,7 @@ def _load(address: str, settings: Settings) -> bytes:
     from unstale.adapters.addresses import Gate
     from unstale.adapters.environment import filled
     from unstale.adapters.http_fetcher import HttpFetcher
-    from unstale.cli.compose import agent
+    from unstale.cli.fetchers import agent
     from unstale.ports import Request
 
     http = settings.http

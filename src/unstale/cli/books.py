@@ -22,6 +22,7 @@ from unstale.units import DAY
 if TYPE_CHECKING:
     from unstale.core.checks import Floats
     from unstale.keeper.scheduler import Scheduler
+    from unstale.lists.rows import Check
 
 #: sources that tell what another budget would do
 _ENOUGH = 5000
@@ -110,20 +111,25 @@ class FleetService(SqliteReplica):
     def add_rows(self, rows: Sequence[Mapping[str, Any]], replace: bool) -> list[int]:
         """Add sources as clients describe them."""
         from unstale.cli.adding import _base
+        from unstale.cli.fetchers import admission_of
 
-        base = _base(self._settings)
+        base, check = _base(self._settings), admission_of(self._settings)
         listings = []
         for i, row in enumerate(rows):
             try:
-                listings.append(_listing(row, base))
+                listings.append(_listing(row, base, check))
             except InputError as error:
                 raise InputError(f"body[{i}]: {error}") from None
         return self._opened().add(listings, time.time(), duplicates="replace" if replace else "refuse")
 
     def edit(self, source: int, changes: Mapping[str, Any]) -> None:
         """Change what is said of a source."""
+        from unstale.cli.fetchers import admission_of
+
+        check = admission_of(self._settings)
         for one in self.listings([source]):
-            self._opened().add([_listing({"address": one.address, **changes}, one)], time.time(), duplicates="replace")
+            new = _listing({"address": one.address, **changes}, one, check.changing(one))
+            self._opened().add([new], time.time(), duplicates="replace")
 
     def remove(self, sources: Sequence[int]) -> int:
         """Forget sources."""
@@ -171,9 +177,8 @@ class FleetService(SqliteReplica):
         return self._store
 
 
-def _listing(row: Mapping[str, Any], base: Listing) -> Listing:
+def _listing(row: Mapping[str, Any], base: Listing, check: Check) -> Listing:
     """One source as a client describes it; intervals are seconds, and no longest one is null."""
-    from unstale.cli.spelling import spelled
     from unstale.lists.rows import listing_of
 
     fields = {name: value for name, value in row.items() if name not in _INTERVALS}
@@ -183,7 +188,7 @@ def _listing(row: Mapping[str, Any], base: Listing) -> Listing:
     if fields.get("host") == "":
         # An empty host is one to be found anew from the address.
         one = replace(one, host="")
-    return listing_of(fields, one, spelled)
+    return listing_of(fields, one, check)
 
 
 def _priced(scheduler: Scheduler, rows: Any, budget: float) -> tuple[float, Floats]:

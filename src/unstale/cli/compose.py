@@ -1,28 +1,25 @@
 """Where adapters meet the engine: from settings to a running application. Nothing else knows both sides.
 
-Rules of this file:
-1. Every way to the network goes through one gate, made from the settings.
-2. Secrets are read from the environment when a poll begins, and are kept nowhere.
+Every way to the network goes through one gate, made from the settings.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import math
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from unstale import __version__
 from unstale.adapters.addresses import Gate
 from unstale.adapters.environment import filled
 from unstale.adapters.normalise import Normaliser
 from unstale.adapters.sqlite_store import SqliteStore
+from unstale.cli.fetchers import LONGEST_POLL, Fetchers, agent
 from unstale.cli.settings import OnChange, Settings, is_shared
 from unstale.engine.clock import SystemClock
 from unstale.engine.config import EngineConfig
@@ -31,135 +28,10 @@ from unstale.engine.host_limits import HostLimits, Rules
 from unstale.engine.judge import Content
 from unstale.engine.loop import Engine
 from unstale.engine.store_executor import StoreExecutor
-from unstale.errors import InputError, StoreError, UnstaleError, sentence
-from unstale.keeper.outcomes import Answer
-from unstale.ports import Claim, Fetched, Fetcher, Request
-
-if TYPE_CHECKING:
-    from unstale.adapters.http_fetcher import HttpFetcher
+from unstale.errors import InputError, StoreError, sentence
+from unstale.ports import Claim, Fetched
 
 Tell = Callable[[str, Mapping[str, Any]], None]
-
-#: seconds that a poll of a table may take, for its first copy may be large; and any poll, whatever its source says
-SQL_SECONDS, LONGEST_POLL = 600.0, 1800.0
-
-
-def agent(settings: Settings) -> str:
-    """How polls name themselves: the program, and whom to write to."""
-    name = settings.http.agent or f"unstale/{__version__}"
-    return f"{name} (+{settings.http.contact})" if settings.http.contact else name
-
-
-class Fetchers:
-    """Looks at sources of every kind. A kind's fetcher is made when the first source of that kind is polled."""
-
-    def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
-        self._settings, self._now = settings, now
-        self._gate = Gate(settings.http.allow_networks)
-        self._made: dict[str, Fetcher] = {}
-        self._makers: dict[str, Callable[[], Fetcher]] = {
-            "http": self._web,
-            "feed": self._feed,
-            "file": self._file,
-            "sql": self._sql,
-            "replica": self._replica,
-        }
-
-    async def look(self, claim: Claim) -> Fetched:
-        """Poll a claimed source; what stands in its way on our side is a failure too, in one sentence."""
-        begun = self._now()
-        try:
-            fetcher = self._fetcher(claim.kind)
-            request = self._request(claim)
-        except UnstaleError as error:
-            return Fetched(Answer.FAILED, begun, reason=str(error))
-        return await fetcher.fetch(request)
-
-    def use(self, kind: str, fetcher: Fetcher) -> None:
-        """Look at sources of one more kind with this fetcher."""
-        self._made[kind] = fetcher
-
-    async def close(self) -> None:
-        """Give back what all fetchers hold."""
-        for fetcher in reversed(self._made.values()):
-            await fetcher.close()
-        self._made.clear()
-
-    def _fetcher(self, kind: str) -> Fetcher:
-        if kind not in self._made:
-            if kind not in self._makers:
-                raise InputError(sentence("kind", repr(kind), "is unknown", f"use {', '.join(self._makers)}"))
-            self._made[kind] = self._makers[kind]()
-        return self._made[kind]
-
-    def _request(self, claim: Claim) -> Request:
-        http, options = self._settings.http, claim.options
-        headers = {name: filled(value) for name, value in options.get("headers", {}).items()} if options else {}
-        usual = SQL_SECONDS if claim.kind == "sql" else http.timeout
-        seconds = min(_number(options, "timeout", usual), LONGEST_POLL)
-        limit = int(_number(options, "limit", http.limit))
-        return Request(claim.address, claim.etag, claim.last_modified, headers, options, limit, seconds, claim.last)
-
-    def plain_web(self) -> HttpFetcher:
-        """A way to the web without robots.txt: for other replicas, which are there to be asked."""
-        from unstale.adapters.http_fetcher import HttpFetcher
-
-        http = self._settings.http
-        return HttpFetcher(
-            self._gate,
-            agent=agent(self._settings),
-            connections=http.connections,
-            proxy=filled(http.proxy),
-            ca_file=http.ca_file,
-            now=self._now,
-        )
-
-    def _web(self) -> Fetcher:
-        http, fetcher = self._settings.http, self.plain_web()
-        if not http.robots:
-            return fetcher
-        from unstale.adapters.polite_fetcher import PoliteFetcher
-        from unstale.adapters.robots import Robots
-
-        name = (http.agent or "unstale").partition("/")[0]
-        robots = Robots(fetcher.look, agent=name, seconds=http.timeout, now=self._now)
-        return PoliteFetcher(fetcher, robots, now=self._now)
-
-    def _replica(self) -> Fetcher:
-        from unstale.adapters.replica_fetcher import ReplicaFetcher
-
-        return ReplicaFetcher(self.plain_web(), name=self._settings.replicas.name, now=self._now)
-
-    def _feed(self) -> Fetcher:
-        from unstale.adapters.feed_fetcher import FeedFetcher
-
-        return FeedFetcher(self._fetcher("http"))
-
-    def _file(self) -> Fetcher:
-        from unstale.adapters.file_fetcher import FileFetcher
-
-        files = self._settings.files
-        return FileFetcher(self._gate, roots=files.roots, schemes=files.schemes, now=self._now)
-
-    def _sql(self) -> Fetcher:
-        from unstale.adapters.sql_fetcher import SqlFetcher
-
-        roots = [Path(root) for root in self._settings.files.roots]
-        return SqlFetcher(
-            Path(self._settings.sql.target), self._gate, roots=roots, held=[Path(self._settings.store)], now=self._now
-        )
-
-
-def _number(options: Mapping[str, Any], name: str, usual: float) -> float:
-    """A source's own word for a limit, as `--option timeout=120` says it, in seconds or bytes."""
-    told = options.get(name)
-    try:
-        value = usual if told is None else float(told)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not 0.0 < value < math.inf:
-        raise InputError(sentence(f"option {name}", repr(told), "must be a number above 0", "correct it"))
-    return value
 
 
 def content_of(claim: Claim) -> Content | None:

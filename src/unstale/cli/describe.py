@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from unstale.errors import require
+from unstale.kinds import NAMES
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PLAIN = ("weight", "cost", "kind", "host", "min_interval", "max_interval")
@@ -20,7 +21,7 @@ def describing(command: F) -> F:
         (
             click.option("--weight", metavar="NUMBER", help="How much its freshness counts; 1 if not told."),
             click.option("--cost", metavar="NUMBER", help="What one poll takes from the budget; 1 if not told."),
-            click.option("--kind", metavar="KIND", help="http, feed, file, sql or memory; by the address if not told."),
+            click.option("--kind", metavar="KIND", help=f"{', '.join(NAMES)}; by the address if not told."),
             click.option("--host", metavar="NAME", help="The group that shares a cap; by the address if not told."),
             click.option("--min-interval", metavar="TIME", help="Never poll it sooner again than this, e.g. 15m."),
             click.option("--max-interval", metavar="TIME", help="Poll it at least this often, e.g. 1d."),

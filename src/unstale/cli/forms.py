@@ -157,7 +157,7 @@ def reference(name: str, value: Any) -> str:
 
 def place(name: str, value: Any) -> str:
     """The address of something on the network, a password in it only as `$NAME`; "" for none."""
-    from unstale.cli.spelling import checked_address
+    from unstale.adapters.admission import checked_address
 
     found = text(name, value)
     if found:
@@ -189,7 +189,7 @@ def said_of(name: str, inner: str, check: Callable[[], object]) -> None:
 
 
 def _option(name: str, option: str, value: Any, example: str) -> dict[str, Any]:
-    from unstale.cli.spelling import checked_options
+    from unstale.adapters.admission import checked_options
 
     if not isinstance(value, dict):
         raise refused(name, value, "must be a table", f"write it like {example}")

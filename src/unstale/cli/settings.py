@@ -6,7 +6,6 @@ settings in the documentation is checked against this. Times are seconds and rat
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Callable, Mapping
@@ -19,7 +18,7 @@ import click
 
 from unstale.calendar import Hours
 from unstale.cli import forms
-from unstale.errors import InputError, require, sentence
+from unstale.errors import InputError, require, sentence, suggestion
 
 NAME = "unstale.toml"
 F = TypeVar("F", bound=Callable[..., Any])
@@ -308,8 +307,8 @@ def _read(kind: type, given: Mapping[str, Any], where: str) -> Any:
     known: dict[str, Field[Any]] = {f.name: f for f in fields(kind) if f.metadata}
     others = {*TABLES, *SEVERAL} if kind is Settings else set()
     for name in given.keys() - known.keys():
-        close = difflib.get_close_matches(name, [*known, *others], 1, cutoff=0.5)
-        remedy = f"did you mean {where + close[0]!r}?" if close else f"there are {', '.join([*known, *sorted(others)])}"
+        there = [*known, *sorted(others)]
+        remedy = suggestion(name, there, f"there are {', '.join(there)}", where)
         raise InputError(sentence("setting", repr(where + name), "is unknown", remedy))
     return kind(**{name: known[name].metadata["read"](where + name, value) for name, value in given.items()})
 

@@ -19,6 +19,7 @@ from unstale.cli.describe import describing, fields_of
 from unstale.cli.settings import load, settings_options
 from unstale.cli.show import console, finite, grid
 from unstale.errors import require
+from unstale.secrecy import shown_address
 from unstale.units import DAY, format_duration
 
 if TYPE_CHECKING:
@@ -58,15 +59,17 @@ def edit(
       unstale edit example.org/news --weight 5
       unstale edit --where host=example.org --max-interval 1d --header Authorization=
     """
-    from unstale.cli.spelling import spelled
+    from unstale.cli.fetchers import admission_of
     from unstale.lists.rows import listing_of
 
     fields = fields_of(said)
     require(fields, "changes", "to make", "are missing", "give for example --weight 3")
-    with opened(load(config, store=store)) as kept:
+    settings = load(config, store=store)
+    check = admission_of(settings)
+    with opened(settings) as kept:
         old = chosen(kept, sources, where, whole)
         kept.add(
-            [listing_of({"address": one.address, **fields}, one, spelled) for one in old],
+            [listing_of({"address": one.address, **fields}, one, check.changing(one)) for one in old],
             time.time(),
             duplicates="replace",
         )
@@ -181,7 +184,7 @@ def _print(shown: list[Listing], total: int) -> None:
     table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
     for one in shown:
         table.add_row(
-            one.address,
+            shown_address(one.address),
             str(one.id),
             one.kind,
             f"{one.weight:g}",
@@ -204,7 +207,7 @@ def _interval(seconds: float) -> str:
 def _plain(one: Listing) -> dict[str, Any]:
     return {
         "id": one.id,
-        "address": one.address,
+        "address": shown_address(one.address),
         "kind": one.kind,
         "weight": one.weight,
         "cost": one.cost,

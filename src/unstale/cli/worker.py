@@ -145,7 +145,8 @@ def grants_of(settings: Settings) -> Callable[[str, float], Grant]:
 async def _work(settings: Settings, dsn: str, seconds: float | None, tell: Callable[[str, Any], None]) -> int:
     """Run a worker, and a planner that waits until it is needed."""
     from unstale.adapters.postgres_crew import PostgresCrew
-    from unstale.cli.compose import Fetchers, config_of, content_of, rules_of
+    from unstale.cli.compose import config_of, content_of, rules_of
+    from unstale.cli.fetchers import Fetchers
     from unstale.engine.clock import SystemClock
     from unstale.engine.host_limits import HostLimits
     from unstale.engine.planner import Planner

@@ -14,6 +14,7 @@ from unstale.engine.judge import changed_when
 from unstale.keeper.outcomes import Answer
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.ports import Body, Claim, Entry, Fetched
+from unstale.secrecy import shown_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Counters:
         late = 0
         for outcome, mine in zip(outcomes, held, strict=True):
             claim, fetched = outcome.claim, outcome.fetched
-            about = {"source": claim.source, "address": claim.address}
+            about = {"source": claim.source, "address": shown_address(claim.address)}
             if not mine:
                 late += 1
                 continue
@@ -62,7 +63,7 @@ class Counters:
                 self.unchanged += 1
             else:
                 self.failed += 1
-                self.troubles.appendleft((fetched.polled_at, claim.address, fetched.reason))
+                self.troubles.appendleft((fetched.polled_at, shown_address(claim.address), fetched.reason))
                 tell("poll_failed", {**about, "reason": fetched.reason})
         self.dropped += late
         return late

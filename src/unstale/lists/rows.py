@@ -7,7 +7,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import re
@@ -17,11 +16,11 @@ from typing import Any
 
 from unstale.addresses import host_of, kind_of
 from unstale.core.checks import LARGEST, number
-from unstale.errors import InputError, require, sentence
+from unstale.errors import InputError, require, sentence, suggestion
+from unstale.kinds import known_kind
 from unstale.ports import Listing
 from unstale.units import DAY, parse_duration
 
-KINDS = ("http", "feed", "file", "sql", "replica", "memory")
 #: every spelling of a column, and the one we use
 COLUMNS = {
     "address": "address",
@@ -95,8 +94,7 @@ def column(name: str) -> str | None:
 def known(name: str) -> str:
     """The column that is meant by a name, or InputError that says which may have been."""
     if (found := column(name)) is None:
-        close = difflib.get_close_matches(name.lower(), COLUMNS, 1)
-        remedy = f"did you mean {close[0]!r}?" if close else "use weight, cost, host, kind, min, max or options.NAME"
+        remedy = suggestion(name, COLUMNS, "use weight, cost, host, kind, min, max or options.NAME")
         raise InputError(sentence("column", repr(name[:40]), "is unknown", remedy))
     return found
 
@@ -178,7 +176,8 @@ def template(fields: Mapping[str, Any], base: Listing) -> Listing:
     """
     given = {name: value for name, value in fields.items() if value is not None and value != ""}
     kind = _text("kind", given["kind"]).strip().lower() if "kind" in given else base.kind
-    require(kind in ("", *KINDS), "kind", repr(kind[:40]), "is unknown", f"choose one of {', '.join(KINDS)}")
+    if kind:
+        known_kind(kind)
     host = _text("host", given["host"]).strip() if "host" in given else base.host
     require(host.isprintable(), "host", repr(host[:40]), "has control characters", "remove them")
     shortest = seconds("min_interval", given["min_interval"]) if "min_interval" in given else base.shortest

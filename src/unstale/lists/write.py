@@ -16,6 +16,7 @@ from unstale.addresses import host_of, kind_of
 from unstale.errors import InputError, sentence
 from unstale.lists.opml import PREFIX
 from unstale.ports import Listing
+from unstale.secrecy import shown_address
 from unstale.writing import whole_file
 
 COLUMNS = ("address", "kind", "weight", "cost", "host", "min_interval", "max_interval", "paused", "options")
@@ -45,7 +46,7 @@ def fields(listing: Listing) -> dict[str, Any]:
     >>> fields(Listing("https://example.org/news", weight=3.0, host="example.org", shortest=900.0))
     {'address': 'https://example.org/news', 'weight': 3.0, 'min_interval': '900s'}
     """
-    found: dict[str, Any] = {"address": listing.address}
+    found: dict[str, Any] = {"address": shown_address(listing.address)}
     if listing.kind != _usual_kind(listing.address):
         found["kind"] = listing.kind
     if listing.weight != 1.0:
@@ -103,7 +104,7 @@ def _opml(listings: Iterable[Listing], out: TextIO) -> int:
         known = _texts(listing)
         # The text is for people; the title that counts stands in the options.
         title = "".join(c for c in str(listing.options.get("title", "")) if c.isprintable())
-        own = {"type": "rss", "text": title or listing.address, "xmlUrl": known.pop("address")}
+        own = {"type": "rss", "text": title or known["address"], "xmlUrl": known.pop("address")}
         own |= {f"{PREFIX}{name}": text for name, text in known.items()}
         own[f"{PREFIX}kind"] = listing.kind
         out.write(f"<outline {' '.join(f'{name}={quoteattr(text)}' for name, text in own.items())}/>\n")

@@ -9,6 +9,7 @@ from typing import Any
 
 from unstale.core.learning.outlook import WIDTH, outlook
 from unstale.errors import InputError, sentence
+from unstale.kinds import NAMES
 from unstale.ports import Listing
 from unstale.server import shapes
 from unstale.server.books import Books
@@ -17,7 +18,6 @@ from unstale.server.shapes import finite, maybe, number, record, several, stamp,
 from unstale.server.shelf import Asker
 from unstale.units import DAY, parse_duration
 
-KINDS = ["http", "feed", "file", "sql", "replica", "memory"]
 #: sources that one answer lists, that one request adds, and that one hints at
 LISTED, ADDED, HINTED = 1000, 500_000, 10_000
 #: seconds that a request may wait for a poll
@@ -33,7 +33,7 @@ _SAID = {
     "paused": shapes.FLAG,
     "options": {"type": "object"},
 }
-NEW = record(["address"], address=text(8192, least=1), kind=text(among=KINDS), **_SAID)
+NEW = record(["address"], address=text(8192, least=1), kind=text(among=list(NAMES)), **_SAID)
 CHANGES = {**record([], **_SAID), "minProperties": 1}
 IDS = several(whole(1))
 SOURCE = record(

@@ -285,9 +285,9 @@ def test_a_folder_is_the_list_of_its_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "why"),
     [
-        ("s3://bucket/key", "s3 is not polled as a file, add it to schemes"),
-        ("http://example.org/", "http is not polled as a file, only file, ftp"),
-        ("memory://a", "memory is not polled as a file, only"),
+        ("s3://bucket/key", "with scheme 's3' is not polled as a file: add it to schemes"),
+        ("http://example.org/", "with scheme 'http' is not polled as a file: only file, ftp"),
+        ("memory://a", "with scheme 'memory' is not polled as a file: only"),
         ("simplecache::file:///etc/passwd", "chains one place behind another"),
         ("file:///etc/passwd::zip://a", "chains one place behind another"),
         ("/etc/passwd", "is not one of a file"),

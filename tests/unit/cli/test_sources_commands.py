@@ -73,7 +73,7 @@ def test_adding_addresses() -> None:
         "--header",
         "Authorization=Bearer $TOKEN",
         "--option",
-        "depth=2",
+        "timeout=2",
         "--option",
         "title=My news",
         "--drop",
@@ -84,7 +84,7 @@ def test_adding_addresses() -> None:
     )
     assert got == "added 2 sources to unstale.db; `unstale run` polls them"
     options = {
-        "depth": 2,
+        "timeout": 2,
         "title": "My news",
         "headers": {"Authorization": "Bearer $TOKEN"},
         "normalise": {"selectors": ["div.clock"], "pointers": ["/now"], "whitespace": True},
@@ -203,7 +203,7 @@ def test_settings_give_store_and_defaults(tmp_path: Path) -> None:
         (("https://a.org", "--drop-json", "now"), "pointer 'now' must begin with /: write it like /meta/time"),
         (
             ("https://a.org", "--kind", "ftp"),
-            "kind 'ftp' is unknown: choose one of http, feed, file, sql, replica, memory",
+            "kind 'ftp' is unknown: did you mean 'file'?",
         ),
         (("s3://b/k", "--kind", "http"), "address with scheme 's3' must be http or https: give its https address"),
         (("https://a.org", "https://" + "a" * 9000), "address of 9008 characters must have at most 8192: shorten it"),
@@ -249,6 +249,7 @@ def test_a_file_for_an_address() -> None:
 
 
 def test_choosing_sources() -> None:
+    Path("unstale.toml").write_text('[files]\nschemes = ["s3"]\n')
     said(add, "https://a.org/one", "https://a.org/two", "https://b.org/one", "s3://bucket/key")
     assert said(pause, "a.org/one") == "paused 1 source"
     assert said(pause, "HTTPS://A.org/two", "3", "b.org") == "paused 2 sources"
@@ -314,6 +315,7 @@ def test_hints_make_sources_due() -> None:
 
 
 def test_the_list() -> None:
+    Path("unstale.toml").write_text('[files]\nschemes = ["s3"]\n')
     said(add, "https://example.org/[red]news", "--weight", "2.5", "--min-interval", "15m", "--max-interval", "1d")
     said(add, "s3://bucket/key")
     said(pause, "s3")
@@ -350,6 +352,7 @@ def test_the_list() -> None:
 def test_export_and_import_give_the_same_fleet(ending: str) -> None:
     said(add, "https://a.org/x?a=1&b='2'", "--weight", "0.1", "--header", "Authorization=$T", "--drop", "p.x > b")
     said(add, "https://a.org/feed", "--kind", "feed", "--host", "group", "--max-interval", "100s", "--cost", "3")
+    Path("unstale.toml").write_text('[files]\nroots = ["/a folder", "."]\n')
     said(add, "file:///a folder/b", "sqlite:///c.db#t", "--option", 'title="2024"')
     said(pause, "folder")
     file = f"fleet.{ending}"

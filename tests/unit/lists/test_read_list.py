@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unstale.cli.spelling import spelled
+from unstale.adapters.admission import Admission
+from unstale.adapters.ways import granted
 from unstale.errors import InputError
+from unstale.kinds import KINDS
 from unstale.lists import read as reading
 from unstale.lists.read import format_of, read_list
 from unstale.lists.rows import Parsed
@@ -38,9 +40,13 @@ SITEMAP = b"""<?xml version="1.0" encoding="UTF-8"?>
 </urlset>"""
 
 
+#: everything that settings can grant
+ADMISSION = Admission(granted(roots=["/"], schemes=KINDS["file"].schemes))
+
+
 def read(text: str | bytes, **kwargs: object) -> Parsed:
     data = text.encode() if isinstance(text, str) else text
-    return read_list(data, check=spelled, **kwargs)  # type: ignore[arg-type]
+    return read_list(data, check=ADMISSION, **kwargs)  # type: ignore[arg-type]
 
 
 def addresses(parsed: Parsed) -> list[str]:
@@ -55,7 +61,7 @@ def test_plain_text() -> None:
     parsed = read(
         "# my list\n\nhttps://example.org/it's#top\n  https://example.org/b  weight=3 min=15m max=1d cost=0.5 # often\n"
         "https://example.org/c.rss host=group paused=yes options.title='All of it' headers.X-Key=$KEY\n"
-        "s3://bucket/key\nsqlite:///a.db kind=sql\n"
+        "s3://bucket/key\nsqlite:///a.db kind=sql options.table=t\n"
     )
     assert parsed.problems == []
     assert parsed.listings == [
@@ -69,7 +75,7 @@ def test_plain_text() -> None:
             options={"title": "All of it", "headers": {"X-Key": "$KEY"}},
         ),
         Listing("s3://bucket/key", "file", host="bucket"),
-        Listing("sqlite:///a.db", "sql"),
+        Listing("sqlite:///a.db", "sql", options={"table": "t"}),
     ]
 
 
@@ -85,12 +91,12 @@ def test_the_sentence_names_what_is_wrong() -> None:
         1: "weight 'nan' is not a number: write it like 2 or 0.5",
         2: "column 'wieght' is unknown: did you mean 'weight'?",
         3: "word 'weight' says nothing: write name=value, like weight=3",
-        4: "kind 'ftp' is unknown: choose one of http, feed, file, sql, replica, memory",
+        4: "kind 'ftp' is unknown: did you mean 'file'?",
         5: 'line "options.title=\'x" has a quote that does not end: end it',
         6: "address 'example.org' has no scheme: write it like https://example.org/news",
         7: "min_interval 7200 s must not exceed max_interval 3600 s: swap them",
         8: "paused 'maybe' is neither yes nor no: write yes, no or nothing",
-        9: "address with scheme 'gopher' is of no known kind: name its kind: http, feed, file, sql, replica or memory",
+        9: "address with scheme 'gopher' is of no known kind: name its kind, one of http, feed, file, sql, replica",
         10: "max_interval 0 must be above 0: leave it out for no limit",
         11: "cost 0.0 must be a finite number above 0: correct it",
         12: "address holds credentials: give them as a header instead",
@@ -119,7 +125,7 @@ def test_numbers_in_json_that_are_none(value: str) -> None:
 
 def test_a_table_and_its_columns() -> None:
     parsed = read(
-        "URL;Weight;shortest;longest;note;headers.Accept;options.depth;options\n"
+        "URL;Weight;shortest;longest;note;headers.Accept;options.timeout;options\n"
         'https://a.org/;2;90s;;"; and more";text/html;3;"{""title"": ""A""}"\n'
         "https://b.org/;;;;;;;\n\n"
     )
@@ -130,7 +136,7 @@ def test_a_table_and_its_columns() -> None:
             weight=2.0,
             host="a.org",
             shortest=90.0,
-            options={"title": "A", "depth": 3, "headers": {"Accept": "text/html"}},
+            options={"title": "A", "timeout": 3, "headers": {"Accept": "text/html"}},
         ),
         Listing("https://b.org/", host="b.org"),
     ]
@@ -247,7 +253,7 @@ def test_parquet(tmp_path: Path) -> None:
     file = tmp_path / "list.bin"
     table = {"address": ["https://a.org/", None, "https://c.org/"], "weight": [2.0, 1.0, math.nan], "x": [1, 2, 3]}
     pq.write_table(pa.table(table), file)
-    parsed = read_list(str(file), check=spelled)
+    parsed = read_list(str(file), check=ADMISSION)
     assert [(one.address, one.weight) for one in parsed.listings] == [("https://a.org/", 2.0)]
     assert parsed.unused == ("x",)
     assert list(problems(parsed)) == [2, 3]
@@ -392,7 +398,7 @@ def test_what_a_list_leaves_open_comes_from_the_base() -> None:
 
 
 def test_rows_that_say_the_same_share_what_they_say() -> None:
-    rows = "".join(json.dumps({"address": f"https://a.org/{i}", "options.x": "y"}) + "\n" for i in range(3))
+    rows = "".join(json.dumps({"address": f"https://a.org/{i}", "options.title": "y"}) + "\n" for i in range(3))
     first, second, third = (one.options for one in read(rows).listings)
-    assert first == {"x": "y"}
+    assert first == {"title": "y"}
     assert first is second is third

@@ -1,0 +1,113 @@
+"""Which sources may be listed: one check of address, kind and options, against the table of kinds and the settings.
+
+Rules of this file:
+1. Whatever would be refused at every poll is refused when it is listed, by the same rules and in the same words.
+2. Nothing is dialled and no name is resolved: what only the network knows is left to the poll.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from unstale.adapters.normalise import Normaliser
+from unstale.adapters.store_checks import LONGEST_ADDRESS, check_listings
+from unstale.adapters.ways import WAYS, Means
+from unstale.errors import InputError, require, sentence
+from unstale.kinds import check_options, known_kind
+from unstale.ports import Listing
+from unstale.secrecy import secret_parameter, variable
+
+#: visible ASCII without the colon that ends a name
+_HEADER = re.compile(r"[!-9;-~]+")
+_NORMALISE = {"selectors": list, "pointers": list, "whitespace": bool}
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The check of one source that every face calls: (address, kind, options) to the address as it is stored.
+
+    >>> Admission()("HTTPS://Bücher.example", "http", {})
+    'https://xn--bcher-kva.example/'
+    >>> Admission()("file:///etc/passwd", "file", {})
+    Traceback (most recent call last):
+    unstale.errors.InputError: address of a file is not below a folder named in roots, under [files] in the settings: \
+add its folder if it may be polled
+    """
+
+    means: Means = field(default_factory=Means)
+    #: what the store says of the source already, if it does: what an older version has taken may stay
+    old: Listing | None = None
+
+    def __call__(self, address: str, kind: str, options: Mapping[str, Any]) -> str:
+        """The address in its one spelling, or InputError."""
+        about = known_kind(kind)
+        if "http" not in about.schemes:
+            checked_address(address)
+        found = WAYS[kind].admit(address, options, self.means)
+        # Written out in ASCII it may be longer than before.
+        checked_address(found)
+        if self.old is None or found != self.old.address:
+            _no_secret(found)
+        if options:
+            check_options(about, options, self.old.options if self.old else None)
+            checked_options(options)
+        return found
+
+    def changing(self, old: Listing) -> Admission:
+        """The check of what is to be said of a source that is listed."""
+        return Admission(self.means, old)
+
+
+def checked_address(address: str) -> None:
+    """Refuse control characters, passwords in clear, and addresses without end."""
+    if len(address) > LONGEST_ADDRESS or "@" in address or not address.isascii() or not address.isprintable():
+        _store_takes(Listing(address))
+
+
+def checked_options(options: Mapping[str, Any]) -> None:
+    """Refuse secrets in clear, headers that are not text, and rules of comparison that cannot be followed."""
+    headers = options.get("headers", {})
+    require(
+        isinstance(headers, Mapping) and all(isinstance(value, str) for value in headers.values()),
+        "options.headers",
+        "given",
+        "must be a table of texts",
+        "write numbers in quotes",
+    )
+    for name, value in headers.items():
+        require(
+            _HEADER.fullmatch(name) and value.isascii() and value.isprintable(),
+            f"options.headers.{name[:40]!a}",
+            "given",
+            "must be printable ASCII",
+            "check its name and value",
+        )
+    _store_takes(Listing("options:", options=options))
+    normalise = options.get("normalise", {})
+    require(
+        isinstance(normalise, Mapping)
+        and all(name in _NORMALISE and isinstance(value, _NORMALISE[name]) for name, value in normalise.items()),
+        "options.normalise",
+        "given",
+        "may hold lists of selectors and pointers, and whitespace = true or false",
+        "use these",
+    )
+    Normaliser(**normalise)
+
+
+def _no_secret(address: str) -> None:
+    if name := secret_parameter(address):
+        remedy = (
+            f"put it in the environment and write its name there, {name}={variable(name)}, or send it with --header"
+        )
+        raise InputError(sentence("address", f"with {name[:40]}=(not shown)", "must not hold a secret", remedy))
+
+
+def _store_takes(listing: Listing) -> None:
+    try:
+        check_listings([listing], 0.0, "refuse")
+    except InputError as error:
+        raise InputError(str(error).removeprefix("listings[0].")) from None

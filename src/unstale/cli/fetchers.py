@@ -1,0 +1,128 @@
+"""From settings to polls: what fetchers have at hand, what sources may be listed, and one look at a claimed source.
+
+Secrets are read from the environment when a poll begins, and are kept nowhere.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unstale import __version__
+from unstale.adapters.addresses import Gate
+from unstale.adapters.admission import Admission
+from unstale.adapters.environment import filled, filled_address, hidden
+from unstale.adapters.ways import WAYS, Means, plain_web
+from unstale.cli.settings import Settings, is_shared
+from unstale.errors import InputError, UnstaleError, sentence
+from unstale.keeper.outcomes import Answer
+from unstale.kinds import KINDS, known_kind
+from unstale.ports import Claim, Fetched, Fetcher, Request
+
+if TYPE_CHECKING:
+    from unstale.adapters.http_fetcher import HttpFetcher
+
+#: seconds that any poll may take, whatever its source says
+LONGEST_POLL = 1800.0
+
+
+def agent(settings: Settings) -> str:
+    """How polls name themselves: the program, and whom to write to."""
+    name = settings.http.agent or f"unstale/{__version__}"
+    return f"{name} (+{settings.http.contact})" if settings.http.contact else name
+
+
+def means_of(settings: Settings, now: Callable[[], float] = time.time) -> Means:
+    """What the settings give fetchers; the secrets in it are still names."""
+    http, files = settings.http, settings.files
+    return Means(
+        Gate(http.allow_networks),
+        tuple(Path(root).resolve() for root in files.roots),
+        files.schemes,
+        () if is_shared(settings.store) else (Path(settings.store),),
+        Path(settings.sql.target),
+        agent(settings),
+        (http.agent or "unstale").partition("/")[0] if http.robots else "",
+        http.connections,
+        http.timeout,
+        filled(http.proxy),
+        http.ca_file,
+        settings.replicas.name,
+        now,
+    )
+
+
+def admission_of(settings: Settings) -> Admission:
+    """The check of a source that is to be listed, by what the settings grant; every face calls this one."""
+    return Admission(means_of(settings))
+
+
+class Fetchers:
+    """Looks at sources of every kind. A kind's fetcher is made when the first source of that kind is polled."""
+
+    def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
+        self._settings, self._now = settings, now
+        self._means = means_of(settings, now)
+        self._made: dict[str, Fetcher] = {}
+
+    async def look(self, claim: Claim) -> Fetched:
+        """Poll a claimed source; what stands in its way on our side is a failure too, in one sentence."""
+        begun = self._now()
+        try:
+            fetcher = self._fetcher(claim.kind)
+            request = self._request(claim)
+        except UnstaleError as error:
+            return Fetched(Answer.FAILED, begun, reason=str(error))
+        fetched = await fetcher.fetch(request)
+        if fetched.address in ("", claim.address):
+            return fetched
+        # It, or where redirects led, may hold what we filled in, or a secret of theirs.
+        here = fetched.address == request.address
+        return replace(fetched, address=claim.address if here else hidden(fetched.address, claim.address))
+
+    def use(self, kind: str, fetcher: Fetcher) -> None:
+        """Look at sources of one more kind with this fetcher."""
+        self._made[kind] = fetcher
+
+    async def close(self) -> None:
+        """Give back what all fetchers hold."""
+        for fetcher in reversed(self._made.values()):
+            await fetcher.close()
+        self._made.clear()
+
+    def plain_web(self) -> HttpFetcher:
+        """A way to the web without robots.txt: for other replicas, which are there to be asked."""
+        return plain_web(self._means)
+
+    def _fetcher(self, kind: str) -> Fetcher:
+        if kind not in self._made:
+            self._made[kind] = WAYS[known_kind(kind).name].make(self._means, self._fetcher)
+        return self._made[kind]
+
+    def _request(self, claim: Claim) -> Request:
+        http, options = self._settings.http, claim.options
+        headers = {name: filled(value) for name, value in options.get("headers", {}).items()} if options else {}
+        # Programs may bring kinds of their own.
+        usual = KINDS[claim.kind].seconds if claim.kind in KINDS else None
+        seconds = min(_number(options, "timeout", usual or http.timeout), LONGEST_POLL)
+        limit = int(_number(options, "limit", http.limit))
+        # Another replica knows the source by the address that names its secret.
+        web = claim.kind in KINDS and "http" in KINDS[claim.kind].schemes and "upstream" not in options
+        address = filled_address(claim.address) if web else claim.address
+        return Request(address, claim.etag, claim.last_modified, headers, options, limit, seconds, claim.last)
+
+
+def _number(options: Mapping[str, Any], name: str, usual: float) -> float:
+    """A source's own word for a limit, as `--option timeout=120` says it, in seconds or bytes."""
+    told = options.get(name)
+    try:
+        value = usual if told is None else float(told)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not 0.0 < value < math.inf:
+        raise InputError(sentence(f"option {name}", repr(told), "must be a number above 0", "correct it"))
+    return value

@@ -1,0 +1,89 @@
+"""Secrets by name: which names say that what stands under them is secret, and how it is kept out of sight.
+
+Rules of this file:
+1. A secret stands in the environment. What people list, and what we store, show and tell, names it: `$NAME`.
+2. Nothing here knows a secret's value; whoever fills one in hides it again.
+"""
+
+from __future__ import annotations
+
+import re
+
+#: `$NAME` or `${NAME}`, and nothing else
+REFERENCE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})", re.ASCII)
+#: names of options and headers that hold secrets
+_FIELD = re.compile(r"authorization|cookie|passw|secret|token|api[-_]?key|credential", re.IGNORECASE)
+#: names in queries, without dashes and underscores: as they are, and how they end
+_WORDS = frozenset(
+    {
+        "auth",
+        "authorization",
+        "bearer",
+        "jwt",
+        "pwd",
+        "sig",
+        "hmac",
+        "sid",
+        "sessionid",
+        "phpsessid",
+        "apikey",
+        "appkey",
+    }
+)
+_ENDS = re.compile(
+    r"(token|secret|passwd|password|apikey|accesskey|accesskeyid|subscriptionkey|signature|credentials?)$"
+)
+#: tokens that only say where to go on
+_PLACES = re.compile(r"(page|next|continuation|cursor|sync|start|csrf)token$")
+#: what is called `key` is secret only if it looks like one
+_RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{20,}")
+_PARAMETER = re.compile(r"(?<=[?&;])([^=&;#?]{1,80})=([^&;#]*)")
+
+
+def is_secret_field(name: str) -> bool:
+    """Whether an option or header of this name holds a secret.
+
+    >>> is_secret_field("X-Api-Key"), is_secret_field("Accept")
+    (True, False)
+    """
+    return bool(_FIELD.search(name))
+
+
+def secret_parameter(address: str) -> str:
+    """The name of the first parameter in an address's query that holds a secret in clear, or nothing.
+
+    >>> secret_parameter("https://a.org/x?page=2&api_key=abc"), secret_parameter("https://a.org/x?api_key=$KEY")
+    ('api_key', '')
+    """
+    return next((found[1] for found in _PARAMETER.finditer(address) if _holds_secret(found)), "")
+
+
+def shown_address(address: str) -> str:
+    """An address as it may be shown and told: instead of a secret in its query, the name that it would have.
+
+    >>> shown_address("https://a.org/x?access_token=abc&b=1")
+    'https://a.org/x?access_token=$ACCESS_TOKEN&b=1'
+    """
+    if "=" not in address:
+        return address
+    return _PARAMETER.sub(
+        lambda found: f"{found[1]}={variable(found[1])}" if _holds_secret(found) else found[0], address
+    )
+
+
+def variable(name: str) -> str:
+    """How a secret of this name may be called in the environment.
+
+    >>> variable("x-api-key")
+    '$X_API_KEY'
+    """
+    return "$" + (re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").upper() or "SECRET")
+
+
+def _holds_secret(found: re.Match[str]) -> bool:
+    name, value = found[1].lower().replace("-", "").replace("_", ""), found[2]
+    if not value or REFERENCE.fullmatch(value):
+        return False
+    if name == "key":
+        return bool(_RANDOM.fullmatch(value))
+    return name in _WORDS or bool(_ENDS.search(name) and not _PLACES.search(name))

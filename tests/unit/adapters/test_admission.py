@@ -1,0 +1,121 @@
+"""What may be listed: one check, by the table of kinds and the settings, with the remedy in the sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unstale.adapters.admission import Admission
+from unstale.adapters.event_text import event_text
+from unstale.adapters.ways import granted
+from unstale.errors import InputError
+from unstale.kinds import KINDS, check_options
+from unstale.ports import Event, Listing
+
+WEB = "https://example.org/news"
+
+
+def refused(address: str, kind: str = "http", options: dict[str, Any] | None = None, **grants: Any) -> str:
+    with pytest.raises(InputError) as error:
+        Admission(granted(**grants))(address, kind, options or {})
+    return str(error.value)
+
+
+def test_a_misspelt_option_is_told_what_was_meant() -> None:
+    database = "postgresql://me:$P@db.example.org/shop#orders"
+    assert refused(database, "sql", {"chnaged": "at"}) == (
+        "option 'chnaged' is not known for sql: did you mean 'changed'?"
+    )
+    assert refused(WEB, "http", {"changed": "at"}) == (
+        "option 'changed' is not known for http: there are title, tags, headers, normalise, timeout, limit"
+    )
+    assert refused(WEB, "htp") == "kind 'htp' is unknown: did you mean 'http'?"
+    assert refused(WEB, "memory").startswith("kind 'memory' is unknown: choose one of http, feed,")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        ("http", "timeout", "soon"),
+        ("http", "timeout", "1_000"),
+        ("http", "timeout", "٣"),
+        ("http", "limit", 0),
+        ("feed", "tags", [1]),
+        ("sql", "overlap", -1),
+        ("sql", "batch", True),
+        ("file", "ambient", "yes"),
+        ("http", "headers", "Accept"),
+    ],
+)
+def test_an_option_has_its_type(kind: str, name: str, value: object) -> None:
+    with pytest.raises(InputError, match=f"option {name} .* must be "):
+        check_options(KINDS[kind], {name: value})
+
+
+def test_an_option_of_its_type_is_taken() -> None:
+    check_options(KINDS["sql"], {"overlap": 0, "batch": "500", "key": ["a", "b"], "title": 2024, "tags": "one"})
+
+
+def test_what_the_settings_do_not_grant_is_refused_when_listed(tmp_path: Path) -> None:
+    assert "is not below a folder named in roots" in refused("file:///etc/passwd", "file", roots=[tmp_path])
+    assert "lies in no allowed folder" in refused("sqlite:////srv/shop.db#t", "sql", roots=[tmp_path])
+    assert "add it to schemes under [files]" in refused("s3://bucket/key", "file")
+    assert "only file, ftp" in refused("smb://host/share", "file")
+    for address in ("http://127.0.0.1/", "http://[::1]:8600/", "http://2130706433/", "http://a.localhost/"):
+        assert "add it to allow_networks in the settings" in refused(address)
+    assert "allow_networks" in refused("postgresql://me@10.0.0.7/shop#t", "sql")
+    assert "must name a table" in refused("postgresql://me@db.example.org/shop", "sql")
+    (tmp_path / "own.db").touch()
+    own = refused(f"sqlite:///{tmp_path}/own.db#t", "sql", roots=[tmp_path], held=[tmp_path / "own.db"])
+    assert "is Unstale's own" in own
+
+
+def test_a_link_that_leads_out_of_the_roots_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/out").symlink_to("/etc/passwd")
+    assert "roots" in refused(f"file://{tmp_path}/in/out", "file", roots=[tmp_path / "in"])
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "access_token=abc",
+        "a=1&api_key=abc",
+        "API-Key=abc",
+        "sv=2024&sig=a%2Fb",
+        "X-Amz-Signature=0a",
+        "key=AIzaSyA1234567890abcdefgh",
+        "client_secret=x",
+        "password=x",
+        "a=1;token=x",
+    ],
+)
+def test_secrets_in_a_query_are_refused_with_the_way_to_write_them(query: str) -> None:
+    said = refused(f"https://example.org/x?{query}")
+    name, _, value = query.rpartition("&")[2].rpartition(";")[2].partition("=")
+    assert f"address with {name}=(not shown) must not hold a secret: put it in the environment" in said
+    assert value not in said.replace(name, "")
+    assert f"{name}=$" in said
+    Admission()(f"https://example.org/x?{query.replace(value, '$TOKEN')}", "http", {})
+
+
+@pytest.mark.parametrize("query", ["q=token", "page_token=abc", "key=news", "design=1", "sig=", "tokens=3"])
+def test_what_is_no_secret_is_taken(query: str) -> None:
+    assert Admission()(f"https://example.org/x?{query}", "http", {}).endswith(query)
+
+
+def test_what_an_older_version_took_may_stay_and_nothing_new_like_it() -> None:
+    old = Listing(f"{WEB}?token=abc", options={"depth": 3}, id=1)
+    check = Admission().changing(old)
+    assert check(old.address, "http", {"depth": 3, "title": "News"}) == old.address
+    with pytest.raises(InputError, match="'depth' is not known"):
+        check(old.address, "http", {"depth": 4})
+    with pytest.raises(InputError, match="must not hold a secret"):
+        check(f"{WEB}?token=abd", "http", {})
+
+
+def test_who_is_told_of_changes_sees_names_instead_of_secrets() -> None:
+    told = event_text(Event(1, 1, "https://a.org/x?api_key=abcdef&b=1", 1, 0.0, b""))
+    assert b'"https://a.org/x?api_key=$API_KEY&b=1"' in told
