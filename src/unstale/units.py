@@ -97,11 +97,20 @@ def _short(x: float) -> str:
     return f"{x:,.0f}" if abs(x) >= 1000 else f"{float(f'{x:.3g}'):g}"
 
 
-def _bare(text: str | float) -> float | None:
+def plain_number(text: str) -> float | None:
+    """The number that a text is, None if it is none: 1_000 and digits of other scripts are not numbers here.
+
+    >>> plain_number(" 1.5e3 "), plain_number("1_000"), plain_number("٣")
+    (1500.0, None, None)
+    """
     try:
-        return float(text)
+        return float(text) if text.isascii() and "_" not in text else None
     except ValueError:
         return None
+
+
+def _bare(text: str | float) -> float | None:
+    return plain_number(text) if isinstance(text, str) else float(text)
 
 
 def _span(text: str) -> float | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unstale.core.checks import number
 from unstale.errors import InputError
 from unstale.units import UNITS, format_duration, format_rate, parse_duration, parse_rate
 
@@ -39,10 +42,23 @@ def test_durations(text: str, days: float) -> None:
     assert parse_duration(text) == days
 
 
-@pytest.mark.parametrize("text", ["", "fast", "1/fortnight", "-1/day", "inf", "nan", "1//day", "3/0h", "1/day/h", "h"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "fast", "1/fortnight", "-1/day", "inf", "nan", "1//day", "3/0h", "1/day/h", "h", "1_000", "٣", "1_0/h", "٣/h"],
+)
 def test_bad_rates_name_themselves(text: str) -> None:
     with pytest.raises(InputError, match="change_rate"):
         parse_rate(text, "change_rate")
+
+
+@pytest.mark.parametrize("text", ["1_000", "٣", "1_0/h", "٣/h", "1/1_0h"])
+def test_only_plain_digits_are_numbers(text: str) -> None:
+    for parse in (parse_rate, parse_duration):
+        with pytest.raises(InputError, match=re.escape(repr(text))):
+            parse(text)
+    if "/" not in text:
+        with pytest.raises(InputError, match=f"budget {text!r} must be"):
+            number("budget", text)
 
 
 @given(st.floats(1e-6, 1e9))

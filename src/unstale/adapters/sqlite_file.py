@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,6 +77,10 @@ def worded(path: Path) -> Iterator[None]:
         raise StoreError(sentence("store", repr(str(path)), rule, remedy)) from error
 
 
+def _unwritable(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
 def _words(error: Exception) -> tuple[str, str]:
     if isinstance(error, apsw.FullError):
         return "has no room left, nothing was recorded", "free some disk space, then it goes on"
@@ -85,6 +90,6 @@ def _words(error: Exception) -> tuple[str, str]:
         return "is damaged or no database", "restore a backup or choose another file"
     if isinstance(error, apsw.CantOpenError):
         return "cannot be opened", "check that its folder exists and may be written"
-    if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError):
+    if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError) or _unwritable(error):
         return "may not be written", "change its permissions"
     return f"failed ({error})", "check the disk, then open it again"

@@ -7,6 +7,8 @@ Rules of this file:
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 
 import apsw
@@ -107,8 +109,13 @@ def safe(version: tuple[int, ...]) -> bool:
 
 
 def connect_reading(path: Path) -> apsw.Connection:
-    """An open store file that this connection cannot change in any way, nor make."""
-    db = _open(path, apsw.SQLITE_OPEN_READONLY)
+    """An open store file that this connection cannot change in any way, nor make; also where nothing can be written."""
+    try:
+        db = _open(path, apsw.SQLITE_OPEN_READONLY)
+    except (apsw.CantOpenError, apsw.ReadOnlyError):
+        if os.access(path.parent, os.W_OK):
+            raise
+        db = _open_unwritable(path)
     version = db.pragma("user_version")
     if version < len(MIGRATIONS):
         db.close()
@@ -125,7 +132,45 @@ def connect_reading(path: Path) -> apsw.Connection:
 
 def connect(path: Path, *, create: bool = True) -> apsw.Connection:
     """An open, migrated store file: WAL, and every commit on the disk before it returns."""
-    db = _open(path, apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0))
+    if create and not path.exists():
+        _make(path)
+    return _connect(path)
+
+
+def _make(path: Path) -> None:
+    """A new store under its name, whole or not at all: an empty file under it is somebody's accident, not ours."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.new")
+    try:
+        _connect(draft, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE).close()
+        _name(draft, path)
+    except BaseException:
+        for ending in ("-wal", "-shm", "-journal"):
+            Path(f"{draft}{ending}").unlink(missing_ok=True)
+        raise
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _name(draft: Path, path: Path) -> None:
+    """Give the draft its name, unless somebody who made it at the same time was first."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    except OSError:
+        # Not every file system has links.
+        if not path.exists():
+            draft.rename(path)
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _connect(path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
+    db = _open(path, flags)
     try:
         mode = db.execute("PRAGMA journal_mode = WAL").get
         if mode != "wal":
@@ -159,6 +204,9 @@ def _open(path: Path, flags: int) -> apsw.Connection:
         raise StoreError(
             sentence("store", repr(str(path)), "does not exist", "check its name, or add a source to make it")
         )
+    if not flags & apsw.SQLITE_OPEN_CREATE and not path.stat().st_size and not _has_log(path):
+        rule, remedy = "is empty, it holds no store any more", "restore a backup, or remove the file to begin anew"
+        raise StoreError(sentence("store", repr(str(path)), rule, remedy))
     db = apsw.Connection(str(path), flags=flags)
     try:
         db.set_busy_timeout(PATIENCE)
@@ -167,6 +215,29 @@ def _open(path: Path, flags: int) -> apsw.Connection:
         db.close()
         raise
     return db
+
+
+def _open_unwritable(path: Path) -> apsw.Connection:
+    """A store file where not even the index of its log can be written: nobody else writes there, so none is needed."""
+    if _has_log(path):
+        # Without locks the connection may be alone with the log, and keeps the index of it in memory.
+        own = "win32-none" if os.name == "nt" else "unix-none"
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY, vfs=own)
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")
+    else:
+        place = f"{path.absolute().as_uri()}?immutable=1"
+        db = apsw.Connection(place, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        _recognise(db, path)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _has_log(path: Path) -> bool:
+    log = Path(f"{path}-wal")
+    return log.exists() and log.stat().st_size > 0
 
 
 def _recognise(db: apsw.Connection, path: Path) -> None:

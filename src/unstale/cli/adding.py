@@ -14,6 +14,7 @@ from unstale.cli.describe import describing, fields_of
 from unstale.cli.settings import Settings, load, settings_options
 from unstale.cli.show import Stages
 from unstale.errors import InputError, require, sentence
+from unstale.secrecy import shown_address
 
 if TYPE_CHECKING:
     from unstale.adapters.sqlite_store import SqliteStore
@@ -34,6 +35,7 @@ SHOWN, LIMIT = 20, 2**26
     help="Read sources from a list: a file, an address, or - for standard input.",
 )
 @describing
+@click.option("--discover", is_flag=True, help="Add the feeds that the pages at these addresses advertise.")
 @click.option("--weigh", is_flag=True, help="Take weights from the priority that a sitemap gives.")
 @click.option("--keep-good", is_flag=True, help="Add the good lines of a list that has bad ones.")
 @click.option("--replace", is_flag=True, help="Sources that are known already take what is said now.")
@@ -42,6 +44,7 @@ SHOWN, LIMIT = 20, 2**26
 def add(
     addresses: tuple[str, ...],
     lists: tuple[str, ...],
+    discover: bool,
     weigh: bool,
     keep_good: bool,
     replace: bool,
@@ -60,10 +63,17 @@ def add(
     \b
       unstale add https://example.org/news --weight 3 --min-interval 15m
       unstale add --from feeds.opml --from https://example.org/sitemap.xml
+      unstale add --discover https://example.org/blog
       unstale add https://api.example.org/v1 --header 'Authorization=Bearer $TOKEN' --drop-json /meta/time
     """
     require(addresses or lists, "addresses", "of sources", "are missing", "give some, or a list with --from FILE")
     settings = load(config, store=store)
+    if discover:
+        require(addresses, "addresses", "of pages", "are missing", "--discover looks at these for feeds")
+        said["kind"] = "feed"
+        addresses = tuple(dict.fromkeys(feed for page in addresses for feed in _feeds(page, settings)))
+        for feed in addresses:
+            click.echo(f"found {shown_address(feed)}")
     _add(addresses, lists, settings, fields_of(said), weigh, keep_good, replace, dry_run)
 
 
@@ -152,29 +162,46 @@ def _no_file(address: str) -> None:
         raise InputError(sentence("address", repr(address), "is a file here", remedy))
 
 
-def _load(address: str, settings: Settings) -> bytes:
-    """A list on the web, got once, through the same gate as every poll."""
-    from unstale.adapters.addresses import Gate
-    from unstale.adapters.environment import filled
-    from unstale.adapters.http_fetcher import HttpFetcher
-    from unstale.cli.fetchers import agent
-    from unstale.ports import Request
+def _feeds(address: str, settings: Settings) -> list[str]:
+    """The address itself if there is a feed, else the feeds that the page there advertises; at least one."""
+    from unstale.feed_links import advertised, meant_as_feed
 
-    http = settings.http
-
-    async def look() -> Fetched:
-        fetcher = HttpFetcher(
-            Gate(http.allow_networks), agent=agent(settings), proxy=filled(http.proxy), ca_file=http.ca_file
+    fetched = _look(address, settings)
+    if fetched.body is None:
+        raise InputError(
+            sentence("page", "to discover feeds on", f"cannot be read ({fetched.reason})", "check its address")
         )
-        try:
-            return await fetcher.fetch(Request(address, limit=LIMIT, seconds=http.timeout))
-        finally:
-            await fetcher.close()
+    if meant_as_feed(fetched.body):
+        return [address]
+    found = advertised(fetched.body, fetched.address)
+    remedy = "give the address of a feed, or list it as a page without --discover"
+    require(found, "page", repr(shown_address(address)[:80]), "advertises no feed", remedy)
+    return found
 
-    fetched = asyncio.run(look())
+
+def _load(address: str, settings: Settings) -> bytes:
+    """A list on the web, got once."""
+    fetched = _look(address, settings)
     if fetched.body is None:
         raise InputError(sentence("list", "on the web", f"cannot be read ({fetched.reason})", "check its address"))
     return fetched.body
+
+
+def _look(address: str, settings: Settings) -> Fetched:
+    """One look at the web, through the same gate as every poll."""
+    from unstale.adapters.environment import filled_address
+    from unstale.adapters.ways import plain_web
+    from unstale.cli.fetchers import means_of
+    from unstale.ports import Request
+
+    async def look() -> Fetched:
+        fetcher = plain_web(means_of(settings))
+        try:
+            return await fetcher.fetch(Request(filled_address(address), limit=LIMIT, seconds=settings.http.timeout))
+        finally:
+            await fetcher.close()
+
+    return asyncio.run(look())
 
 
 def _unknown(store: SqliteStore, found: list[Listing]) -> tuple[list[Listing], int]:

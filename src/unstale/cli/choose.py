@@ -5,6 +5,7 @@ A source is named by its address, a part of it that no other address has, or its
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
@@ -17,15 +18,19 @@ from unstale.adapters.addresses import web_address
 from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.settings import Settings, is_shared
-from unstale.errors import InputError, StoreError, require, sentence
+from unstale.errors import InputError, StoreError, require, sentence, suggestion
+from unstale.kinds import known_kind
 from unstale.ports import Listing
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: listings that are read at a time, and addresses that are shown where several are meant
 _CHUNK, _SHOWN = 10_000, 5
 _ALL = 2**62
-_NAMES = ("host", "kind", "paused")
-_WHERE = "Those with host=NAME, kind=NAME, paused=yes or an address like 'https://a.org/*'."
+_NAMES = ("host", "kind", "paused", "tag")
+_WHERE = "Those with host=NAME, kind=NAME, tag=NAME, paused=yes or an address like 'https://a.org/*'."
+#: what could be the name of a condition, and is no beginning of an address
+_WORD = re.compile(r"\w+", re.ASCII)
+_ANY = "*?["
 
 
 def where_option(command: F) -> F:
@@ -87,24 +92,48 @@ def chosen(replica: SqliteReplica, sources: Sequence[str], where: Sequence[str],
 
 
 def matching(replica: SqliteReplica, where: Sequence[str]) -> list[int]:
-    """The sources that fulfil all conditions: host=, kind=, paused=, or a pattern of addresses; * is any."""
+    """The sources that fulfil all conditions: host=, kind=, tag=, paused=, or a pattern of addresses; * is any."""
     exact: dict[str, Any] = {}
     patterns = []
     for text in where:
-        name, equals, value = text.partition("=")
-        if not equals or name not in _NAMES:
-            patterns.append(("address", text))
-        elif name == "paused":
-            require(value in ("yes", "no"), "condition", repr(text[:40]), "is unknown", "write paused=yes or paused=no")
+        name, value = _condition(replica, text)
+        if name == "paused":
             exact[name] = value == "yes"
-        elif name in exact or any(c in value for c in "*?["):
+        elif name in ("address", "tag") or name in exact or any(c in value for c in _ANY):
             patterns.append((name, value))
         else:
             exact[name] = value
     ids = replica.search(**exact, limit=_ALL)
     if not patterns:
         return ids
-    return [one.id for one in listings_of(replica, ids) if all(fnmatchcase(getattr(one, n), p) for n, p in patterns)]
+    return [one.id for one in listings_of(replica, ids) if all(_fulfils(one, n, p) for n, p in patterns)]
+
+
+def _condition(replica: SqliteReplica, text: str) -> tuple[str, str]:
+    """A condition as a name and a value; InputError if nothing could ever fulfil it."""
+    shown = repr(text[:60])
+    name, equals, value = text.partition("=")
+    if not equals or not _WORD.fullmatch(name):
+        itself = any(c in text for c in _ANY) or replica.find(text) is not None
+        require(itself, "condition", shown, "is no whole address", f"write it like '*{text[:40]}*'")
+        return "address", text
+    if name not in _NAMES:
+        there = f"there are {', '.join(_NAMES)} and addresses like 'https://a.org/*'"
+        raise InputError(sentence("condition", shown, "is unknown", suggestion(name, _NAMES, there)))
+    if name == "paused":
+        require(value in ("yes", "no"), "condition", shown, "is unknown", "write paused=yes or paused=no")
+    if name == "kind" and not any(c in value for c in _ANY) and not replica.search(kind=value, limit=1):
+        # Programs bring kinds of their own, so what the store has is known too.
+        known_kind(value)
+    return name, value
+
+
+def _fulfils(one: Listing, name: str, pattern: str) -> bool:
+    if name == "tag":
+        from unstale.lists.rows import tags_of
+
+        return any(fnmatchcase(tag, pattern) for tag in tags_of(one.options))
+    return fnmatchcase(getattr(one, name), pattern)
 
 
 def listings_of(replica: SqliteReplica, ids: Sequence[int]) -> Iterator[Listing]:

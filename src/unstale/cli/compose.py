@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from unstale.adapters.addresses import Gate
 from unstale.adapters.environment import filled
 from unstale.adapters.normalise import Normaliser
 from unstale.adapters.sqlite_store import SqliteStore
+from unstale.cli.choose import near
 from unstale.cli.fetchers import LONGEST_POLL, Fetchers, agent
 from unstale.cli.settings import OnChange, Settings, is_shared
 from unstale.engine.clock import SystemClock
@@ -90,7 +91,7 @@ def alone(settings: Settings) -> Iterator[None]:
     except ImportError:  # Not on Windows: there nothing keeps a second engine away but its owner.
         yield
         return
-    with path.open("a") as file:
+    with _lock_file(path, settings.store) as file:
         for patience in (0.2, 0.4, 0.0):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -108,6 +109,15 @@ def alone(settings: Settings) -> Iterator[None]:
                 )
             ) from None
         yield
+
+
+def _lock_file(path: Path, store: str) -> IO[str]:
+    try:
+        return path.open("a")
+    except OSError as error:
+        rule = f"cannot be kept fresh, its folder may not be written ({error.strerror})"
+        remedy = "run it where the store may be written; `unstale status`, `get` and `list` only read"
+        raise StoreError(sentence("store", repr(near(store)), rule, remedy)) from None
 
 
 class Application:

@@ -5,7 +5,6 @@ Secrets are read from the environment when a poll begins, and are kept nowhere.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -18,7 +17,8 @@ from unstale.adapters.admission import Admission
 from unstale.adapters.environment import filled, filled_address, hidden
 from unstale.adapters.ways import WAYS, Means, plain_web
 from unstale.cli.settings import Settings, is_shared
-from unstale.errors import InputError, UnstaleError, sentence
+from unstale.core.checks import number
+from unstale.errors import UnstaleError
 from unstale.keeper.outcomes import Answer
 from unstale.kinds import KINDS, known_kind
 from unstale.ports import Claim, Fetched, Fetcher, Request
@@ -119,10 +119,4 @@ class Fetchers:
 def _number(options: Mapping[str, Any], name: str, usual: float) -> float:
     """A source's own word for a limit, as `--option timeout=120` says it, in seconds or bytes."""
     told = options.get(name)
-    try:
-        value = usual if told is None else float(told)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not 0.0 < value < math.inf:
-        raise InputError(sentence(f"option {name}", repr(told), "must be a number above 0", "correct it"))
-    return value
+    return usual if told is None else number(f"option {name}", told, above=0, remedy="correct it")

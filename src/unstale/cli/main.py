@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -73,15 +74,23 @@ class Lazy(click.Group):
         # A command whose name is a word of Python's has an underscore behind it.
         name = cmd_name.replace("-", "_")
         command: click.Command = getattr(module, name if hasattr(module, name) else f"{name}_")
+        for parameter in command.params:
+            _plain_digits(parameter.type)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            done = super().invoke(ctx)
+            sys.stdout.flush()
+            return done
         except KeyboardInterrupt:
             stopped = "unstale: stopped by Ctrl-C: nothing half done was stored, start it again when you like"
             click.echo(stopped, err=True)
             ctx.exit(130)
+        except BrokenPipeError:
+            # Who reads has enough, as `head` has: what is left to print goes nowhere, and nothing is said of it.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(141)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         if incomplete.startswith("-"):
@@ -92,6 +101,20 @@ class Lazy(click.Group):
         for group, commands in GROUPS.items():
             with formatter.section(group):
                 formatter.write_dl([(name, line) for name, (_, line) in commands.items()])
+
+
+def _plain_digits(kind: click.ParamType[Any]) -> None:
+    """Let a kind of number refuse 1_000 and digits of other scripts, which Python would read."""
+    if not isinstance(kind, click.types.IntParamType | click.types.FloatParamType) or "convert" in vars(kind):
+        return
+    usual = kind.convert
+
+    def convert(value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and (not value.isascii() or "_" in value):
+            kind.fail(f"{value!r} is not a valid {kind.name}: write it with plain digits.", param, ctx)
+        return usual(value, param, ctx)
+
+    kind.convert = convert  # type: ignore[method-assign]
 
 
 @click.command(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
@@ -110,5 +133,3 @@ def main() -> None:
     except UnstaleError as error:
         click.echo(f"unstale: {error}", err=True)
         sys.exit(1)
-    except BrokenPipeError:
-        sys.exit(141)

@@ -229,7 +229,7 @@ def _plain(name: str, facts: Mapping[str, Any]) -> None:
         "loaded": "{sources} sources",
         "store_failed": "{reason}",
         "fault": "source {source}: {error}",
-        "poll_failed": "{reason}",
+        "poll_failed": "{address}: {reason}",
     }
     if name in words:
         shown = dict(facts)

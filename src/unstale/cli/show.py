@@ -20,9 +20,16 @@ if TYPE_CHECKING:
     from unstale.planning.planner import FleetPlan
 
 
+class _Quiet(Console):
+    """A console that leaves it to the command what becomes of an answer that nobody reads on."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """Where answers go: standard output."""
-    return Console()
+    return _Quiet()
 
 
 class Stages:

@@ -16,6 +16,7 @@ import click
 
 from unstale.cli.choose import chosen, counted, listings_of, matching, opened, where_option
 from unstale.cli.describe import describing, fields_of
+from unstale.cli.reading import reading
 from unstale.cli.settings import load, settings_options
 from unstale.cli.show import console, finite, grid
 from unstale.errors import require
@@ -128,7 +129,7 @@ def list_(
     host: str | None, where: tuple[str, ...], limit: int, as_json: bool, config: str | None, store: str | None
 ) -> None:
     """The sources, and what is said of them."""
-    with opened(load(config, store=store)) as kept:
+    with reading(load(config, store=store)) as kept:
         ids = matching(kept, _conditions(where, host))
         shown = kept.listings(ids[:limit])
     if as_json:
@@ -147,18 +148,26 @@ def export(file: str, config: str | None, store: str | None) -> None:
     """
     from unstale.lists.write import write_list
 
-    with opened(load(config, store=store)) as kept:
+    with reading(load(config, store=store)) as kept:
         count = write_list(listings_of(kept, matching(kept, ())), file)
     click.echo(f"wrote {counted(count)} to {file}")
 
 
 @click.command()
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@_choosing
+@_of_host
 @settings_options
-def hint(sources: tuple[str, ...], config: str | None, store: str | None) -> None:
+def hint(
+    sources: tuple[str, ...],
+    where: tuple[str, ...],
+    whole: bool,
+    host: str | None,
+    config: str | None,
+    store: str | None,
+) -> None:
     """Say that sources have probably changed: they are polled as soon as the budget allows."""
     with opened(load(config, store=store)) as kept:
-        meant = chosen(kept, sources, (), False)
+        meant = chosen(kept, sources, _conditions(where, host), whole)
         kept.set_due([one.id for one in meant], [time.time()] * len(meant))
     paused = sum(one.paused for one in meant)
     but = f", but {paused:,} paused: see `unstale resume`" if paused else ""

@@ -37,6 +37,8 @@ def number(
         x = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise InputError(sentence(name, repr(value), rule, remedy)) from None
+    # Python reads 1_000 and digits of every script; people who write them mean something else, or mistyped.
+    require(not isinstance(value, str) or (value.isascii() and "_" not in value), name, repr(value), rule, remedy)
     require(_allowed(np.float64(x), above, least, most, infinite), name, x, rule, remedy)
     return x
 

@@ -1,5 +1,6 @@
-"""OPML, in which feed readers keep their subscriptions: outlines with an xmlUrl are feeds, folders are passed over.
+"""OPML, in which feed readers keep their subscriptions: outlines with an xmlUrl are feeds, others are folders.
 
+A feed's folders become its tags; one that stands in several folders is one source with the tags of all of them.
 What OPML has no word for stands in attributes `unstale:weight` and so on, which other readers ignore.
 """
 
@@ -16,21 +17,29 @@ PREFIX = "unstale:"
 
 def read_opml(data: bytes, rows: Rows) -> None:
     """Every outline with an address, at whatever depth."""
+    #: the folders that are open, with their depth
+    folders: list[tuple[int, str]] = []
 
     def begin(path: list[str], attributes: dict[str, str], line: int) -> None:
         # Readers write xmlUrl, xmlurl and XMLURL.
         own = {name.lower(): value for name, value in attributes.items()}
-        if path[-1].lower() != "outline" or "xmlurl" not in own:
+        if path[-1].lower() != "outline":
             return None
+        while folders and folders[-1][0] >= len(path):
+            folders.pop()
+        title = (own.get("title") or own.get("text") or "").strip()
+        if "xmlurl" not in own:
+            return folders.append((len(path), title))
         address = own["xmlurl"]
         fields: dict[str, Any] = {"address": address, "kind": "feed"}
-        title = own.get("title") or own.get("text")
-        if title and title != address:
-            fields["options"] = {"title": title}
+        tags = list(dict.fromkeys(name for _, name in folders if name))
+        options = {"title": title if title != address else "", "tags": tags}
+        if any(options.values()):
+            fields["options"] = {name: value for name, value in options.items() if value}
         try:
             fields |= {known(n.removeprefix(PREFIX)): v for n, v in attributes.items() if n.startswith(PREFIX)}
         except InputError as error:
             return rows.refuse(line, str(error))
-        return rows.take(line, fields)
+        return rows.take(line, fields, merge=True)
 
     walk(data, rows, begin=begin)

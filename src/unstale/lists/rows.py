@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unstale.addresses import host_of, kind_of
@@ -109,19 +109,35 @@ class Rows:
     listings: list[Listing] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     _lines: dict[str, int] = field(default_factory=dict)
+    #: where in `listings` an address stands that may be merged with another row
+    _places: dict[str, int] = field(default_factory=dict)
     _templates: dict[tuple[tuple[str, Any], ...], Listing] = field(default_factory=dict)
 
-    def take(self, line: int, fields: Mapping[str, Any]) -> None:
-        """One row: its columns by their own names; what is None or empty counts as left open."""
+    def take(self, line: int, fields: Mapping[str, Any], *, merge: bool = False) -> None:
+        """One row: its columns by their own names; what is None or empty counts as left open.
+
+        An address that was there already is a problem, unless rows are to be merged: then its tags are added.
+        """
         try:
             listing = placed(fields.get("address"), self._own(fields), self.check)
         except InputError as error:
             return self.refuse(line, str(error))
         if (first := self._lines.get(listing.address)) is not None:
+            if merge:
+                return self._merge(listing)
             shown = repr(listing.address[:80])
             return self.refuse(line, sentence("address", shown, f"is listed already in line {first}", "list it once"))
         self._lines[listing.address] = line
+        if merge:
+            self._places[listing.address] = len(self.listings)
         return self.listings.append(listing)
+
+    def _merge(self, again: Listing) -> None:
+        place = self._places[again.address]
+        first = self.listings[place]
+        tags = list(dict.fromkeys([*tags_of(first.options), *tags_of(again.options)]))
+        if tags:
+            self.listings[place] = replace(first, options={**first.options, "tags": tags})
 
     def _own(self, fields: Mapping[str, Any]) -> Listing:
         """All but the address. Few rows say what none before has said, so it is read once and shared."""
@@ -141,6 +157,16 @@ class Rows:
     def refuse(self, line: int, reason: str) -> None:
         """One row that is none."""
         self.problems.append(Problem(line, reason, self.place))
+
+
+def tags_of(options: Mapping[str, Any]) -> list[str]:
+    """The tags of a source.
+
+    >>> tags_of({"tags": "news"}), tags_of({})
+    (['news'], [])
+    """
+    tags = options.get("tags", ())
+    return [tags] if isinstance(tags, str) else [str(tag) for tag in tags]
 
 
 def listing_of(fields: Mapping[str, Any], base: Listing, check: Check) -> Listing:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from unstale.core.checks import LARGEST, Floats
 from unstale.errors import InputError, sentence
-from unstale.units import parse_duration, parse_rate
+from unstale.units import parse_duration, parse_rate, plain_number
 
 COLUMNS = ("id", "change_rate", "weight", "cost", "host", "min_interval", "max_interval")
 
@@ -196,12 +196,18 @@ def _parsed(table: pa.Table, name: str, column: Any, parse: Callable[[str, str],
     numbers: list[float | None] = []
     for text in coded.dictionary.to_pylist():
         try:
-            numbers.append(None if text.strip() == "" else parse(text, name) if parse else float(text))
+            numbers.append(None if text.strip() == "" else parse(text, name) if parse else _number(text))
         except ValueError as error:
             row = int(pc.index(pc.cast(column, pa.string()), text).as_py())
             reason = str(error) if parse else sentence(name, repr(text), "must be a number", "correct it")
             raise InputError(f"{_where(table, row)}: {reason}") from None
     return pa.chunked_array([pa.array(numbers, pa.float64()).take(coded.indices)])
+
+
+def _number(text: str) -> float:
+    if (found := plain_number(text)) is None:
+        raise ValueError(text)
+    return found
 
 
 def _refuse(table: pa.Table, name: str, x: Floats, ok: NDArray[np.bool_], rule: str) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 from collections.abc import Callable
 
 from starlette.requests import Request
@@ -19,6 +18,7 @@ from unstale.errors import InputError, StoreError, sentence
 from unstale.ports import Shelf
 from unstale.server.encodings import accepted, gzipped
 from unstale.server.endpoints import refusal
+from unstale.units import plain_number
 
 #: sources told in one answer
 MOST = 5000
@@ -64,11 +64,8 @@ def _written(shelf: Shelf, now: float, name: str, since: float, after: int) -> b
 
 def _number(request: Request, name: str) -> float:
     text = request.query_params.get(name, "0")
-    try:
-        value = float(text[:40])
-    except ValueError:
-        value = math.nan
-    if not 0.0 <= value < 2**53:
+    value = plain_number(text[:40])
+    if value is None or not 0.0 <= value < 2**53:
         remedy = "give seconds since 1970" if name == "since" else "give the `next` of the answer before"
         raise InputError(sentence(name, repr(text[:40]), "must be a number, 0 or more", remedy))
     return value

@@ -9,6 +9,7 @@ import pytest
 
 from unstale.adapters.feed_fetcher import MOST_TIMED, FeedFetcher, feed_content
 from unstale.adapters.memory_fetcher import MemoryFetcher
+from unstale.feed_links import advertised
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Fetched, Request
 
@@ -124,6 +125,31 @@ def test_a_long_archive_tells_times_from_its_top_only() -> None:
     assert looked(rss(*items)).changed_at == tuple(MAY - 36_000.0 + i for i in range(MOST_TIMED))
 
 
-def test_what_is_no_feed_is_an_answer_all_the_same() -> None:
-    got = looked(b"<html>we are closed</html>", changed_at=MAY)
-    assert (got.answer, got.body, got.changed_at) == (Answer.CHANGED, b"<html>we are closed</html>", (MAY,))
+@pytest.mark.parametrize("body", [b"<html>we are closed</html>", b"", b"{}", b"plain words", b"<urlset/>", b"\xff\xfe"])
+def test_what_is_no_feed_is_a_failure(body: bytes) -> None:
+    got = looked(body, changed_at=MAY)
+    assert (got.answer, got.body) == (Answer.FAILED, None)
+    assert got.reason.endswith("it is no feed (RSS, Atom or JSON Feed), list it as kind http")
+
+
+@pytest.mark.parametrize(
+    "body", [b"<rss><channel><item>&#0;</rss>", b'<!DOCTYPE rss [<!ENTITY a "b">]><rss/>', '<feed x="'.encode("utf-16")]
+)
+def test_a_feed_that_cannot_be_read_is_an_answer_all_the_same(body: bytes) -> None:
+    assert (looked(body).answer, looked(body).body) == (Answer.CHANGED, body)
+
+
+def test_a_page_tells_where_its_feed_is() -> None:
+    page = b"""<!DOCTYPE html><head><base href="https://example.org/blog/"><!-- <link rel="alternate"
+      type="application/rss+xml" href="old.xml"> -->
+      <LINK href='feed.xml' rel="alternate home" type="application/atom+xml"><link rel="alternate" type="text/html"
+      href="/en"><link rel=alternate type=application/feed+json href=/j?token=abc>
+      <link rel="alternate" type="application/rss+xml" href="javascript:alert(1)"></head>"""
+    assert advertised(page, "https://a.org/") == [
+        "https://example.org/blog/feed.xml",
+        "https://example.org/j?token=abc",
+    ]
+    assert looked(page).reason.endswith(
+        "it is no feed (RSS, Atom or JSON Feed), add https://example.org/blog/feed.xml or "
+        "https://example.org/j?token=$TOKEN instead"
+    )

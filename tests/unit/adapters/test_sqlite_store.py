@@ -494,3 +494,29 @@ def test_two_processes_never_claim_the_same_source(store: SqliteStore) -> None:
     assert [claim.token for _, claim in claims] == list(range(1, 51))
     assert store.give_back("b") == sum(owner == "b" for owner, _ in claims)
     other.close()
+
+
+def test_an_emptied_file_is_refused_and_not_taken_for_a_new_store(tmp_path: Path) -> None:
+    file = tmp_path / "unstale.db"
+    file.touch()
+    for opening in (SqliteStore, SqliteReplica):
+        with pytest.raises(StoreError, match=r"is empty, it holds no store any more: restore a backup, or remove"):
+            opening(file)
+    assert file.stat().st_size == 0
+
+
+def test_a_store_gets_its_name_when_it_is_whole(tmp_path: Path, monkeypatch: Any) -> None:
+    file = tmp_path / "unstale.db"
+    monkeypatch.setattr(sqlite_schema, "_migrate", _killed)
+    with pytest.raises(KeyboardInterrupt):
+        SqliteStore(file)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    with ThreadPoolExecutor(8) as threads:
+        for store in threads.map(SqliteStore, [file] * 8):
+            store.close()
+    assert [one.name for one in tmp_path.iterdir()] == [file.name]
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -213,3 +213,11 @@ def test_demo_explains_itself() -> None:
     assert result.exit_code == 0
     assert "news/front is polled every" in result.stdout
     assert "api/prices/eu is abandoned" in result.stdout
+
+
+@pytest.mark.parametrize("text", ["1_000", "٣"])
+@pytest.mark.parametrize("args", [["list", "--limit"], ["sync-rate", "--target-freshness"], ["topology", "--machines"]])
+def test_only_plain_digits_are_numbers(args: list[str], text: str) -> None:
+    done = run(*args, text)
+    assert done.exit_code == 2
+    assert "write it with plain digits" in done.stderr

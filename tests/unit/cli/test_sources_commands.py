@@ -12,7 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from support.loopback import Loopback, answer, redirect
+from support.loopback import Loopback, Speech, answer, redirect
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.adding import add, import_
 from unstale.cli.sources import edit, export, hint, list_, pause, remove, resume
@@ -240,6 +240,29 @@ def test_a_list_on_the_web_comes_through_the_gate() -> None:
     assert "me@example.org" in server.asked[0]["user-agent"]
 
 
+def test_feeds_are_discovered_on_pages() -> None:
+    page = b'<html><link rel="alternate" type="application/rss+xml" href="/a.xml"><link rel=alternate href=/x>'
+    speeches: dict[str, Speech] = {
+        "/": redirect("/blog/"),
+        "/blog/": answer(page + b'<link type="application/atom+xml" rel="alternate" href="b.xml?n=1&amp;m=2">'),
+        "/c": answer(b"<?xml version='1.0'?><feed/>"),
+        "/none": answer(b"<html>"),
+    }
+
+    async def scenario(*paths: str) -> tuple[Result, str]:
+        async with Loopback(speeches) as server:
+            args = ["--discover", *(server.origin + path for path in paths)]
+            return await asyncio.to_thread(CliRunner().invoke, add, args), server.origin
+
+    Path("unstale.toml").write_text('[http]\nallow_networks = ["127.0.0.0/8"]\n')
+    done, origin = asyncio.run(scenario("/", "/c"))
+    feeds = [f"{origin}/a.xml", f"{origin}/blog/b.xml?n=1&m=2", f"{origin}/c"]
+    assert done.stdout.splitlines()[:3] == [f"found {feed}" for feed in feeds]
+    assert [(one.address, one.kind) for one in fleet()] == [(feed, "feed") for feed in feeds]
+    done, origin = asyncio.run(scenario("/none"))
+    assert str(done.exception).startswith(f"page '{origin}/none' advertises no feed: ")
+
+
 def test_a_file_for_an_address() -> None:
     Path("list.csv").write_text("address\n")
     got = refused(add, "list.csv")
@@ -312,6 +335,33 @@ def test_hints_make_sources_due() -> None:
     store.close()
     said(pause, "b.org")
     assert said(hint, "b.org") == "1 source due now, but 1 paused: see `unstale resume`"
+    assert said(hint, "--where", "host=*.org") == "2 sources due now, but 1 paused: see `unstale resume`"
+    assert said(hint, "--host", "a.org") == said(hint, "--where", "paused=no") == "1 source due now"
+
+
+@pytest.mark.parametrize(
+    ("condition", "sentence"),
+    [
+        ("hots=a.org", "condition 'hots=a.org' is unknown: did you mean 'host'?"),
+        ("kind=htp", "kind 'htp' is unknown: did you mean 'http'?"),
+        ("colour=red", "condition 'colour=red' is unknown: there are host, kind, paused, tag and addresses like"),
+        ("a.org", "condition 'a.org' is no whole address: write it like '*a.org*'"),
+    ],
+)
+def test_a_condition_that_nothing_could_fulfil_is_refused(condition: str, sentence: str) -> None:
+    said(add, "https://a.org/?x=1")
+    for command in (list_, hint, pause):
+        assert refused(command, "--where", condition).startswith(sentence)
+    assert said(hint, "--where", "https://a.org/?x=1") == "1 source due now"
+
+
+def test_sources_are_chosen_by_their_tags() -> None:
+    feed = '<outline xmlUrl="https://a.org/feed"/>'
+    Path("my.opml").write_text(f'<opml><body><outline text="News">{feed}</outline></body></opml>')
+    said(add, "--from", "my.opml", "https://b.org/")
+    assert said(pause, "--where", "tag=N*") == "paused 1 source"
+    assert [one.paused for one in fleet()] == [False, True]
+    assert refused(pause, "--where", "tag=Sport") == "sources with tag=Sport are none: see `unstale list`"
 
 
 def test_the_list() -> None:

@@ -261,9 +261,25 @@ def test_parquet(tmp_path: Path) -> None:
 
 def test_opml() -> None:
     assert read(OPML).listings == [
-        Listing("https://bbc.example/rss.xml", "feed", host="bbc.example", options={"title": "BBC & co"}),
-        Listing("https://two.example/feed", "feed", host="two.example", options={"title": "2024"}),
+        Listing(
+            "https://bbc.example/rss.xml", "feed", host="bbc.example", options={"title": "BBC & co", "tags": ["News"]}
+        ),
+        Listing(
+            "https://two.example/feed",
+            "feed",
+            host="two.example",
+            options={"title": "2024", "tags": ["News", "deeper"]},
+        ),
     ]
+
+
+def test_a_feed_in_several_folders_is_one_source_with_all_their_tags() -> None:
+    one = '<outline text="one" xmlUrl="https://a.org/feed"/>'
+    folders = f'<outline text="A">{one}</outline><outline text="B"><outline text="C">{one}</outline></outline>{one}'
+    parsed = read(f'<opml><body>{folders}<outline text="A">{one}</outline></body></opml>')
+    assert parsed.problems == []
+    options = {"title": "one", "tags": ["A", "B", "C"]}
+    assert parsed.listings == [Listing("https://a.org/feed", "feed", host="a.org", options=options)]
 
 
 def test_broken_xml_keeps_what_came_before() -> None:
