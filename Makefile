@@ -1,14 +1,16 @@
 # Every target sets up what it needs: only Python (3.11 or newer) and make are assumed.
 PYTHON ?= python3
-RUN := .venv
-DEV := .venv-dev
+# Another Python than the usual one gets environments of its own: make check PYTHON=python3.13
+VERSION := $(if $(filter python3,$(PYTHON)),,-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'))
+RUN := .venv$(VERSION)
+DEV := .venv-dev$(VERSION)
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check soak lint bench screenshots docs lock clean
+.PHONY: help demo test check everywhere mutants wheel environment soak lint bench screenshots docs lock clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 $(RUN)/.ready: requirements/run.lock pyproject.toml
 	$(PYTHON) -m venv $(RUN)
@@ -30,6 +32,18 @@ test: $(DEV)/.ready lint  ## everything: lint, types, rooms, docs, all tests
 
 check: $(DEV)/.ready lint  ## lint, types, rooms and the fast tests, in under a minute
 	$(DEV)/bin/python -m pytest -n 2 -q -m "not slow"
+
+everywhere: $(DEV)/.ready  ## the fast tests on other Pythons, processors, locales, orders, folders, users, under load
+	$(DEV)/bin/python tests/everywhere
+
+mutants: $(DEV)/.ready  ## mistakes in the most important functions, which the nearest tests must notice
+	$(DEV)/bin/python tests/mutants
+
+wheel: $(DEV)/.ready  ## build the wheel, check it, and use it in empty environments on every Python that is installed
+	$(DEV)/bin/python tests/wheel
+
+environment: $(DEV)/.ready
+	@echo $(DEV)
 
 soak: $(DEV)/.ready  ## an hour of the engine against the truth, then property tests on fresh random cases
 	$(DEV)/bin/python bench/soak.py --minutes 60
@@ -58,4 +72,4 @@ lock: $(DEV)/.ready  ## renew the locked versions
 	  --no-header --no-annotate --extra dev pyproject.toml -c requirements/run.lock -o requirements/dev.lock
 
 clean:  ## remove environments and caches
-	rm -rf $(RUN) $(DEV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -45,11 +45,12 @@ def run_tests(place: Path, names: tuple[str, ...]) -> subprocess.CompletedProces
     """Run tests on the sources of a copy, up to the first that fails."""
     words = ["-m", "pytest", "-x", "-q", "--tb=line", "-p", "no:cacheprovider"]
     files = [str(path) for name in names if (path := place / "tests" / name).exists()]
-    # Nothing compiled is kept: a file that is changed within a second must not be taken for the one before.
+    # No bytecode is kept: a file that is changed within a second must not be taken for the one before. What numba
+    # compiles is kept, for its stamp is made of the text.
     given = os.environ | {
         "PYTHONPATH": str(place / "src"),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "NUMBA_CACHE_DIR": tempfile.mkdtemp(dir=place),
+        "NUMBA_CACHE_DIR": str(place / "compiled"),
     }
     assert files, f"none of {', '.join(names)} exists"
     return subprocess.run([sys.executable, *words, *files], cwd=place, env=given, capture_output=True, text=True)
@@ -86,9 +87,8 @@ def noticed(free: Queue[Path], mutant: Mutant) -> bool:
     finally:
         free.put(place)
     # 0: all passed; 1: some failed. Anything else is no verdict.
-    assert done.returncode in (0, 1), (
-        f"{mutant.name}: the tests did not run\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
-    )
+    said = done.stdout[-2000:] + done.stderr[-2000:]
+    assert done.returncode in (0, 1), f"{mutant.name}: the tests did not run\n{said}"
     verdict = "noticed" if done.returncode else "SURVIVED"
     print(f"{verdict:9} {time.monotonic() - begun:5.1f} s  {mutant.name}", flush=True)
     return done.returncode == 1

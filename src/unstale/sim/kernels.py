@@ -18,12 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 
 from unstale.core import processes
 from unstale.core.checks import Floats
+from unstale.core.compiling import kept
 
 try:
     import numba
@@ -50,7 +51,7 @@ def compiled(function: F) -> F:
     # no fast arithmetic: plain Python must give the same bits
     if numba is None:
         return function
-    return cast(F, numba.njit(function, cache=True, nogil=True, error_model="numpy"))
+    return kept(function, nogil=True, error_model="numpy")
 
 
 if numba is None:

@@ -4,7 +4,7 @@ Rules of this file:
 1. Imported only when a fleet is big enough to pay for loading numba.
 2. A block's sums land in its own row, so the total does not depend on how many threads shared the blocks.
 3. A block with anything out of the ordinary is only flagged; `numpy_pass` then does it with care.
-4. numba's cache looks at this file alone: whoever changes a constant imported here touches this file too.
+4. A constant that is imported here is compiled in: its file is among those that `core.compiling` watches.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from numba.extending import intrinsic
 
 from unstale.core.checks import Floats
+from unstale.core.compiling import kept
 from unstale.core.gamma2 import BLOCK, COEFFICIENTS, SCALE
 from unstale.core.kernels.numpy_pass import BIN_BITS, HIGHEST, LOWEST, NEGLIGIBLE
 
@@ -48,7 +49,7 @@ _PART = 2048
 
 def _compiled(function: F) -> F:
     # numpy's error model: Python's puts a branch into every division, which forbids vector instructions
-    return cast(F, numba.njit(function, cache=True, nogil=True, error_model="numpy", fastmath={"contract"}))
+    return kept(function, nogil=True, error_model="numpy", fastmath={"contract"})
 
 
 def _inlined(function: F) -> F:
@@ -58,7 +59,7 @@ def _inlined(function: F) -> F:
 
 def _reassociating(function: F) -> F:
     # the flag stays on the instruction, so only these additions may be reordered into vector lanes
-    return cast(F, numba.njit(function, cache=True, error_model="numpy", fastmath={"reassoc", "nsz"}))
+    return kept(function, error_model="numpy", fastmath={"reassoc", "nsz"})
 
 
 def _bits(_: Any, x: Any) -> Any:

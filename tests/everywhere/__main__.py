@@ -1,0 +1,157 @@
+"""The fast tests under everything that differs from machine to machine, as far as this machine can have it.
+
+`python tests/everywhere` runs every pair of conditions in some row, prints what is missing and a table, and exits with
+1 if a row failed. `--few` is one row that differs in all the ways that need nothing special: for every CI run.
+`--list` prints the rows alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from conditions import PACKAGED, Condition, conditions, rows
+
+ROOT = Path(__file__).resolve().parents[2]
+#: of each kind the one that differs most from a developer's own machine and needs nothing but this tree
+FEW = ("3.13", "plain", "narrow, Turkish, Chatham", "shuffled")
+Row = dict[str, Condition]
+
+
+def environment_of(python: str) -> Path:
+    """The interpreter of the environment for tests on this Python, which is made if need be."""
+    if python == sys.executable:
+        return Path(python)
+    asked = subprocess.run(["make", "-s", f"PYTHON={python}", "environment"], cwd=ROOT, capture_output=True, text=True)
+    assert asked.returncode == 0, f"no environment on {python}: {asked.stderr[-1000:]}"
+    return ROOT / asked.stdout.split()[-1] / "bin/python"
+
+
+@contextmanager
+def tree(folder: Path, name: str) -> Iterator[Path]:
+    """The sources as they are, in a folder whose name is hard to quote, or in one where nothing can be written."""
+    if name == "as it is":
+        yield ROOT
+        return
+    place = folder / name
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    for path in filter(None, listed.decode().split("\0")):
+        if (ROOT / path).exists():
+            (place / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / path, place / path)
+    if name == "read-only":
+        for path in (*place.rglob("*"), place):
+            path.chmod(path.stat().st_mode & ~0o222)
+    try:
+        yield place
+    finally:
+        for path in (place, *place.rglob("*")):
+            path.chmod(path.stat().st_mode | 0o200)
+
+
+@contextmanager
+def load(busy: bool) -> Iterator[None]:
+    """As many busy loops beside as there are processors."""
+    count = (os.cpu_count() or 1) if busy else 0
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def bare_path(folder: Path) -> str:
+    """A PATH with everything but the programs of Debian packages."""
+    place = folder / "bin"
+    place.mkdir()
+    for one in os.environ["PATH"].split(os.pathsep):
+        for program in Path(one).iterdir() if Path(one).is_dir() else ():
+            if program.name not in PACKAGED and not (place / program.name).is_symlink():
+                (place / program.name).symlink_to(program)
+    return str(place)
+
+
+def run(row: Row, tests: list[str], log: Path) -> tuple[int, str, float]:
+    """Run the fast tests under these conditions; the exit code, what pytest says at the end, and the seconds."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everywhere", ignore_cleanup_errors=True)))
+        folder.chmod(0o755)
+        python = environment_of(row["python"].environment["PYTHON"])
+        place = stack.enter_context(tree(folder, row["folder"].name))
+        given = dict(os.environ)
+        for condition in row.values():
+            given |= condition.environment
+        del given["PYTHON"]
+        # The sources of this place, not those that the environment was made for; what is compiled is kept apart.
+        given["PYTHONPATH"] = os.pathsep.join([str(place / "src"), str(place / "tests")])
+        given["PATH"] = f"{python.parent}{os.pathsep}{given['PATH']}"
+        if row["packages"].name == "none":
+            given["PATH"] = bare_path(folder)
+        as_user: dict[str, Any] = {}
+        if row["user"].name == "nobody":
+            (folder / "home").mkdir()
+            shutil.chown(folder / "home", "nobody")
+            as_user = {"user": "nobody", "group": 65534, "extra_groups": []}
+            given |= {"HOME": str(folder / "home"), "TMPDIR": str(folder / "home")}
+        words = [str(python), "-m", "pytest", "-n", "2", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
+        for condition in row.values():
+            words += [word for plugin in condition.plugins for word in ("-p", plugin)]
+        stack.enter_context(load(row["load"].name == "busy"))
+        begun = time.monotonic()
+        with log.open("w") as output:
+            done = subprocess.run([*words, *tests], cwd=place, env=given, stdout=output, stderr=output, **as_user)
+        said = re.findall(r"^(?:=+ )?(\d+ .* in [\d.]+s.*?)(?: =+)?$", log.read_text(errors="replace"), re.MULTILINE)
+        return done.returncode, said[-1] if said else "no tests ran", time.monotonic() - begun
+
+
+def few(known: list[Condition]) -> list[Row]:
+    """One row of what differs most, and of how things are where that is missing."""
+    row: Row = {}
+    for one in known:
+        if one.kind not in row or (one.name in FEW and not one.missing):
+            row[one.kind] = one
+    return [row]
+
+
+def main() -> int:
+    """Run the rows and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--few", action="store_true", help="one row, for every CI run")
+    parser.add_argument("--list", action="store_true", help="print the rows and run nothing")
+    parser.add_argument("tests", nargs="*", help="these tests instead of all fast ones")
+    asked = parser.parse_args()
+    known = conditions()
+    for one in known:
+        if one.missing and (not asked.few or one.name in FEW):
+            print(f"left out: {one.kind} {one.name}: {one.missing}")
+    chosen = few(known) if asked.few else rows(known)
+    kinds = list(chosen[0])
+    widths = [max(len(kind), *(len(row[kind].name) for row in chosen)) for kind in kinds]
+    print("  ".join(kind.ljust(width) for kind, width in zip(kinds, widths, strict=True)), flush=True)
+    logs, failed = Path(tempfile.mkdtemp(prefix="everywhere-logs")), 0
+    for number, row in enumerate(chosen):
+        print("  ".join(row[kind].name.ljust(width) for kind, width in zip(kinds, widths, strict=True)), end="")
+        if not asked.list:
+            log = logs / f"{number}.txt"
+            sys.stdout.flush()
+            code, said, took = run(row, asked.tests, log)
+            failed += code != 0
+            print(f"  {took:4.0f} s  {said}" + (f"  see {log}" if code else ""), end="")
+        print(flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

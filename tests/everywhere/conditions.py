@@ -1,0 +1,155 @@
+"""What differs from machine to machine, and how each difference is made on this one.
+
+Rules of this file:
+1. A condition that this machine cannot have says what is missing, in a sentence, and is left out.
+2. Every pair of conditions of two kinds meets in some row: that is where failures come from, and it takes few rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+#: programs of Debian packages that some tests talk to
+PACKAGED = ("curl", "wrk", "nginx", "varnishd", "chromium", "promtool")
+TURKISH = {"COLUMNS": "60", "LC_ALL": "tr_TR.UTF-8", "TZ": "Pacific/Chatham"}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One way in which a machine may differ; `usual` ones are how this one is."""
+
+    kind: str
+    name: str
+    environment: dict[str, str] = field(default_factory=dict)
+    plugins: tuple[str, ...] = ()
+    #: why it cannot be had here, empty if it can
+    missing: str = ""
+
+
+def conditions() -> list[Condition]:
+    """All that are known, with what is missing here."""
+    return [
+        *pythons(),
+        Condition("processor", "as it is"),
+        Condition("processor", "plain", older_processor()),
+        Condition("processor", "another's last bits", plugins=("support.other_processor",)),
+        Condition("place", "as it is"),
+        Condition("place", "narrow, Turkish, Chatham", TURKISH, missing=turkish()),
+        Condition("place", "C locale", {"LC_ALL": "C", "TZ": "America/St_Johns", "COLUMNS": "300"}),
+        Condition("order", "as written", {"PYTHONHASHSEED": "0"}),
+        Condition("order", "shuffled", {"PYTHONHASHSEED": "7", "TEST_ORDER": "7"}, ("support.shuffled",)),
+        Condition("folder", "as it is"),
+        Condition("folder", "spä ce"),
+        Condition("folder", "read-only", missing="root may write everywhere" if os.geteuid() == 0 and nobody() else ""),
+        Condition("user", "as it is"),
+        Condition("user", "nobody", missing=nobody()),
+        Condition("load", "quiet"),
+        Condition("load", "busy"),
+        Condition("packages", "as installed"),
+        Condition("packages", "none"),
+    ]
+
+
+def pythons() -> list[Condition]:
+    """This Python, and the others that the product supports, where they are installed."""
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    found = [Condition("python", here, {"PYTHON": sys.executable})]
+    for version in ("3.11", "3.12", "3.13"):
+        if version != here:
+            path = interpreter(version)
+            found.append(
+                Condition(
+                    "python",
+                    version,
+                    {"PYTHON": path},
+                    missing="" if path else f"no python{version} in PATH or under ~/.pyenv/versions",
+                )
+            )
+    return found
+
+
+def interpreter(version: str) -> str:
+    """A Python of this version, empty if there is none: one that pyenv only knows the name of does not count."""
+    own = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
+    for path in (*map(str, reversed(own)), shutil.which(f"python{version}")):
+        if path and subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0:
+            return path
+    return ""
+
+
+def older_processor() -> dict[str, str]:
+    """Settings that make NumPy, BLAS, numba and the C library use the instructions that every processor has."""
+    ask = "import numpy; print(*numpy._core._multiarray_umath.__cpu_dispatch__)"
+    listed = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout.split()
+    ask = "import numpy; print(*[k for k, v in numpy._core._multiarray_umath.__cpu_features__.items() if v])"
+    has = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout.split()
+    return {
+        "NPY_DISABLE_CPU_FEATURES": " ".join(name for name in listed if name in has),
+        "OPENBLAS_CORETYPE": "Nehalem",
+        "NUMBA_CPU_NAME": "generic",
+        "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX512F",
+    }
+
+
+def turkish() -> str:
+    """What keeps the Turkish locale away."""
+    try:
+        listed = subprocess.run(["locale", "-a"], capture_output=True, text=True, check=False).stdout
+    except OSError:
+        listed = ""
+    if "tr_TR.utf8" in listed:
+        return ""
+    return "tr_TR.UTF-8 is not made: install the Debian package locales, then localedef -i tr_TR -f UTF-8 tr_TR.UTF-8"
+
+
+def nobody() -> str:
+    """What keeps tests from being run as another user."""
+    if os.geteuid() != 0:
+        return "only root can run them as nobody; they are run as a plain user anyway"
+    try:
+        subprocess.run([sys.executable, "-c", ""], user="nobody", capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "nobody may not run this Python: it is in, or leads to, a folder that only root reads"
+    return ""
+
+
+def rows(known: Sequence[Condition]) -> list[dict[str, Condition]]:
+    """Few rows, each with one condition of every kind, in which every pair of two kinds meets."""
+    kinds: dict[str, list[Condition]] = {}
+    for one in known:
+        if not one.missing:
+            kinds.setdefault(one.kind, []).append(one)
+    # Greedy with dice, and the best of many throws: the least is what the two longest kinds need between them.
+    throws = (_thrown(kinds, random.Random(seed)) for seed in range(100))
+    return min(throws, key=len)
+
+
+def _thrown(kinds: dict[str, list[Condition]], dice: random.Random) -> list[dict[str, Condition]]:
+    pairs = {
+        frozenset({(a, x.name), (b, y.name)})
+        for a, b in itertools.combinations(kinds, 2)
+        for x, y in itertools.product(kinds[a], kinds[b])
+    }
+    made = []
+    while pairs:
+        # Begin with a pair that is left, then take for each kind what meets most of those that are left.
+        row = dict(dice.choice(sorted(map(sorted, pairs))))
+        for kind in dice.sample(sorted(kinds), len(kinds)):
+            if kind not in row:
+                names = dice.sample([one.name for one in kinds[kind]], len(kinds[kind]))
+                row[kind] = max(names, key=lambda name, kind=kind: _met(pairs, {**row, kind: name}))
+        pairs = {pair for pair in pairs if not pair <= set(row.items())}
+        made.append({kind: next(one for one in kinds[kind] if one.name == row[kind]) for kind in kinds})
+    return made
+
+
+def _met(pairs: set[frozenset[tuple[str, str]]], row: dict[str, str]) -> int:
+    return sum(pair <= set(row.items()) for pair in pairs)

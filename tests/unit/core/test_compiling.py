@@ -1,0 +1,67 @@
+"""What is compiled is compiled anew when anything in it has changed, and also where it cannot be kept."""
+
+from __future__ import annotations
+
+import ast
+import math
+from pathlib import Path
+
+import numba
+import pytest
+
+import unstale.core
+from unstale.core import compiling
+
+CORE = Path(unstale.core.__file__).parent
+#: known to these files, and no part of what is compiled
+APART = {"checks", "compiling", "learning.compiled"}
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of the room that a file takes names from, as they are called within it."""
+    tree = ast.parse(path.read_text("utf-8"))
+    found = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    return {name.removeprefix("unstale.core.") for name in found if name.startswith("unstale.core.")}
+
+
+def test_the_stamp_covers_everything_that_is_compiled() -> None:
+    parts = {}
+    for path in sorted(CORE.rglob("*.py")):
+        name = ".".join(path.relative_to(CORE).with_suffix("").parts)
+        uses = imported(path)
+        if uses & {"compiling", "learning.compiled"} and name not in APART:
+            parts[name] = uses - APART
+    assert len(parts) > 5
+    needed = set(parts) | {name for uses in parts.values() for name in uses}
+    assert needed <= set(compiling.TOGETHER)
+
+
+def test_the_stamp_follows_the_text_of_each_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = compiling.stamp.__wrapped__()
+    assert before == compiling.stamp()
+    for left_out in compiling.TOGETHER:
+        monkeypatch.setattr(compiling, "TOGETHER", tuple(name for name in compiling.TOGETHER if name != left_out))
+        assert compiling.stamp.__wrapped__() != before
+        monkeypatch.undo()
+
+
+def test_what_is_kept_carries_the_stamp() -> None:
+    from unstale.core.kernels import numba_pass
+    from unstale.core.learning import mixture
+
+    dispatchers = [one for room in (numba_pass, mixture) for one in vars(room).values() if hasattr(one, "_cache")]
+    kept = [one._cache._cache_file for one in dispatchers if hasattr(one._cache, "_cache_file")]
+    assert len(kept) > 5
+    assert {file._source_stamp[1] for file in kept} == {compiling.stamp()}
+
+
+def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    # No place at all, as in a read-only installation for a user without a home.
+    monkeypatch.setattr("numba.core.caching.CacheImpl._locator_classes", [])
+
+    def half(x: float) -> float:
+        return 0.5 * math.sqrt(x)
+
+    with pytest.raises(RuntimeError, match="no locator"):
+        numba.njit(cache=True)(half)
+    assert compiling.kept(half, nogil=True)(16.0) == 2.0
