@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from support.engine_victim import Life, Parent, engines, settings_file, until, warm_up
+from support.patience import SOON
 from support.virtual import START, World, run_virtually
 from unstale.adapters.memory_store import MemoryStore
 from unstale.adapters.sqlite_store import SqliteStore
@@ -192,7 +193,7 @@ def test_a_stop_in_the_middle_of_polls_ends_or_returns_them(parent: Parent, orig
     until(lambda: asked(origin, "/hostile/hang") and len(life.told(b"r")) > 40, 20.0, "polls under way")
     begun = time.monotonic()
     assert life.end() == 0
-    assert 1.4 < time.monotonic() - begun < 5.0
+    assert 1.4 < time.monotonic() - begun < SOON
     # Everything that was claimed is recorded, but for the poll that hung: it was given back.
     assert set(life.told(b"c")) - set(life.told(b"r")) == set(life.told(b"c")) - tokens(store)
     assert store.counters().get("given_back") == 1
@@ -311,7 +312,7 @@ def test_a_hint_is_polled_at_once_and_many_as_the_budget_allows(parent: Parent, 
     # Nothing is due for days, and the bucket fills.
     time.sleep(0.6)
     store.set_due(ids[:1], [time.time()])
-    assert until(lambda: len(store.observations(ids[0])) == 2, 1.0, "the hinted one polled") < 1.0
+    until(lambda: len(store.observations(ids[0])) == 2, 1.0, "the hinted one polled")
     # More hints than the bucket holds: each is polled as soon as there is budget, none waits for its old due time.
     store.set_due(ids, [time.time()] * len(ids))
     took = until(lambda: all(len(store.observations(source)) > 1 for source in ids), 4.0, "all hinted ones polled")

@@ -13,6 +13,7 @@ import numpy as np
 
 from support.engine_victim import Life, engines, settings_file, until
 from support.loopback import Loopback, answer, redirect
+from support.patience import SOON
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.keeper.outcomes import Answer
 from unstale.origin.hostile import DONE, SAID
@@ -90,7 +91,7 @@ def test_hostile_sources_harm_nobody_but_themselves(tmp_path: Path) -> None:
         ended, grown = origin.now(), life.memory() - memory
         stopping = time.monotonic()
         assert life.end() == 0
-        assert time.monotonic() - stopping < 4.0
+        assert time.monotonic() - stopping < SOON
         assert grown < 100.0
         _healthy_keep_their_pace(origin, begun, ended)
         _answers_are_right(store, ids)

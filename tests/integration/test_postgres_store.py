@@ -13,6 +13,7 @@ import numpy as np
 import psycopg
 import pytest
 
+from support.patience import SOON
 from support.postgres import Postgres, postgres
 from unstale.adapters import postgres_observations
 from unstale.adapters.postgres_crew import PostgresCrew, even_shares
@@ -182,7 +183,7 @@ def test_a_server_that_stays_away_is_an_error_after_a_while(server: Postgres, op
     begun = time.monotonic()
     with pytest.raises(StoreError, match="cannot be reached"):
         store.counters()
-    assert time.monotonic() - begun < 3.0
+    assert time.monotonic() - begun < SOON
     store._dsn = server.address()
     assert store.counters() == {}
 
@@ -386,6 +387,6 @@ def test_a_million_listings_could_be_added_in_a_minute(opened: Any) -> None:
     store, count = opened(), 50_000
     begun = time.perf_counter()
     ids = store.add([Listing(f"https://h{n % 997}.example/{n}") for n in range(count)], 0.0)
-    assert time.perf_counter() - begun < 60.0 * count / 1e6 * 4.0
+    assert time.perf_counter() - begun < 4 * SOON, "by rows it would take many minutes"
     assert len(set(ids)) == count
     assert store.search("EXAMPLE/4999", limit=3) == [5000, 50_000 - 9, 50_000 - 8]

@@ -14,6 +14,7 @@ import apsw
 import psycopg
 import pytest
 
+from support.patience import SOON
 from support.postgres import Postgres, postgres
 from unstale.adapters.addresses import Gate
 from unstale.adapters.sql_fetcher import SqlFetcher
@@ -228,7 +229,7 @@ def test_nothing_can_be_written(shop: Shop) -> None:
 def test_a_slow_statement_ends_at_the_deadline_here_and_there(shop: Shop) -> None:
     begin = time.monotonic()
     got = shop.ask(query="SELECT 1 AS n FROM pg_sleep(60)", seconds=0.7)
-    assert 0.6 < time.monotonic() - begin < 3.0
+    assert 0.6 < time.monotonic() - begin < SOON
     assert got.reason == "no whole answer within 0.7 s"
     left = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'reader' AND state = 'active'"
     with shop.server.connect() as db:

@@ -8,3 +8,5 @@ from __future__ import annotations
 
 #: seconds within which a thing has happened that would else take minutes or for ever
 SOON = 30.0
+#: how many times as long as usual a test waits for a thing that will happen
+BUSY = 6.0
