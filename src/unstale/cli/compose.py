@@ -21,6 +21,7 @@ from unstale.adapters.normalise import Normaliser
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.choose import near
 from unstale.cli.fetchers import LONGEST_POLL, Fetchers, agent
+from unstale.cli.mended import retry_mended, watch
 from unstale.cli.settings import OnChange, Settings, is_shared
 from unstale.engine.clock import SystemClock
 from unstale.engine.config import EngineConfig
@@ -152,14 +153,24 @@ class Application:
         telling = asyncio.Event()
         deliveries = asyncio.create_task(self.deliveries.run(telling))
         others = asyncio.create_task(_others(self, telling))
+        mended = asyncio.create_task(_mended(self, telling))
         try:
+            await self.executor.do(lambda store: retry_mended(store, self.fetchers, self.clock.now()), long=True)
             await self.engine.run(stop)
         finally:
             telling.set()
             await deliveries
             await others
+            await mended
             await self.fetchers.close()
             self.executor.close()
+
+
+async def _mended(application: Application, stop: asyncio.Event) -> None:
+    """Files that may be read again are tried at once, where there are files to poll."""
+    settings = application.settings
+    if settings.files.roots:
+        await watch(lambda: StoreExecutor(lambda: open_store(settings)), application.clock.now, stop)
 
 
 def _check_others(settings: Settings) -> None:

@@ -21,7 +21,7 @@ from unstale.core.checks import number
 from unstale.errors import UnstaleError
 from unstale.keeper.outcomes import Answer
 from unstale.kinds import KINDS, known_kind
-from unstale.ports import Claim, Fetched, Fetcher, Request
+from unstale.ports import Claim, Fetched, Fetcher, Listing, Request
 
 if TYPE_CHECKING:
     from unstale.adapters.http_fetcher import HttpFetcher
@@ -83,6 +83,16 @@ class Fetchers:
         # It, or where redirects led, may hold what we filled in, or a secret of theirs.
         here = fetched.address == request.address
         return replace(fetched, address=claim.address if here else hidden(fetched.address, claim.address))
+
+    def ready(self, listing: Listing) -> bool:
+        """Whether nothing on our side stands in the way of polling a source, as far as can be told without a poll."""
+        try:
+            self._request(Claim(listing.id, 0, listing.address, listing.kind, 0.0, listing.options))
+            if listing.kind not in self._made:
+                Admission(self._means).changing(listing)(listing.address, listing.kind, listing.options)
+        except UnstaleError:
+            return False
+        return True
 
     def use(self, kind: str, fetcher: Fetcher) -> None:
         """Look at sources of one more kind with this fetcher."""

@@ -147,6 +147,7 @@ async def _work(settings: Settings, dsn: str, seconds: float | None, tell: Calla
     from unstale.adapters.postgres_crew import PostgresCrew
     from unstale.cli.compose import config_of, content_of, rules_of
     from unstale.cli.fetchers import Fetchers
+    from unstale.cli.mended import retry_mended
     from unstale.engine.clock import SystemClock
     from unstale.engine.host_limits import HostLimits
     from unstale.engine.planner import Planner
@@ -178,6 +179,7 @@ async def _work(settings: Settings, dsn: str, seconds: float | None, tell: Calla
         asyncio.create_task(_deliver(settings, opened, planner, clock, stop)),
     ]
     try:
+        await executor.do(lambda store: retry_mended(store, fetchers, clock.now()))
         await engine.run(stop)
     finally:
         stop.set()
