@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         update_staleness,
     )
     from unstale.core.trace import Trace
+    from unstale.keeper.outcomes import Outcome
+    from unstale.keeper.scheduler import Scheduler
     from unstale.planning.planner import FleetPlan, plan
     from unstale.planning.topology import Question, Topology, topology
 
@@ -58,6 +60,8 @@ _HOMES = {
     "Belief": "unstale.core.belief",
     "Learner": "unstale.core.learning.learner",
     "Trace": "unstale.core.trace",
+    "Outcome": "unstale.keeper.outcomes",
+    "Scheduler": "unstale.keeper.scheduler",
     "ReplicaClient": "unstale.adapters.replica_client",
     "Question": "unstale.planning.topology",
     "Topology": "unstale.planning.topology",
@@ -72,8 +76,10 @@ __all__ = [
     "InputError",
     "Learner",
     "MissingExtraError",
+    "Outcome",
     "Question",
     "ReplicaClient",
+    "Scheduler",
     "Sketch",
     "Topology",
     "Trace",

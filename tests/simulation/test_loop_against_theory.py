@@ -17,7 +17,7 @@ from unstale.core.values import PoissonAge, PoissonFreshness
 from unstale.sim.changes import Still
 from unstale.sim.loop import run
 from unstale.sim.measure import Measure, Measured
-from unstale.sim.policies import CarouselPolicy, KeeperPolicy, OpenLoop, Policy, Timetable
+from unstale.sim.policies import CarouselPolicy, OpenLoop, Policy, ScheduledPolicy, Timetable
 from unstale.sim.statistics import Estimate
 from unstale.sim.world import Shock, World
 
@@ -123,7 +123,7 @@ def run_keeper(
     value: PoissonFreshness | PoissonAge, rate: np.ndarray, weight: np.ndarray
 ) -> tuple[Measured, float, float]:
     made = plan(Fleet.of(value, weight=weight), budget=1.5 * len(rate))
-    policy = KeeperPolicy(made.price, rate, value=None if isinstance(value, PoissonFreshness) else value)
+    policy = ScheduledPolicy(made.price, rate, objective="freshness" if isinstance(value, PoissonFreshness) else "age")
     ran = run(World([Poisson(r) for r in rate], weight=weight), policy, HORIZON / 2, WARMUP, seed=10)
     polled = made.interval < np.inf
     objective = freshness if isinstance(value, PoissonFreshness) else age

@@ -152,8 +152,8 @@ def _start(replica: SqliteReplica, ids: list[int], width: int) -> tuple[Taught, 
 
 
 def _waiting(replica: SqliteReplica, standing: FleetColumns, now: float, settings: Settings) -> Iterator[str]:
+    from unstale.core.learning.due import FAILURE_SPREAD, MOST_DOUBLINGS
     from unstale.core.learning.learner import EXPLORE
-    from unstale.keeper.decisions import FAILURE_SPREAD, MOST_DOUBLINGS
 
     awake = ~standing.paused
     if lost := int(np.isnan(standing.due[awake]).sum()):

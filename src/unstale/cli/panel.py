@@ -83,7 +83,7 @@ class Panel:
         for k in (known[int(i * step)] for i in range(min(LISTED, len(known)))):
             row = int(summary.rows[k])
             name = self._names.get(int(scheduler.ids[row]), str(scheduler.ids[row]))
-            due = scheduler.due[row]
+            due = scheduler.due_at[row]
             coming = "now" if not due > now else format_duration((due - now) / DAY)
             table.add_row(
                 name if len(name) <= 32 else "…" + name[-31:],

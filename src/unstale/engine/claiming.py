@@ -76,7 +76,7 @@ class Claiming:
         if room < 1:
             pause = fleet.bucket.wait(dearest, now) if free > 0 else LOOK
             return min(max(pause, BEAT), idle)
-        due = float(fleet.scheduler.due.min(initial=math.inf))
+        due = float(fleet.scheduler.due_at.min(initial=math.inf))
         if due > now and not fleet.stirred:
             return min(due - now, idle)
         claims = await self._executor.do(lambda store: store.claim(now, room, lease=config.lease, owner=config.owner))
@@ -113,7 +113,7 @@ class Claiming:
     async def _begin(self, claims: Sequence[Claim], now: float) -> None:
         fleet, scheduler = self._fleet, self._fleet.scheduler
         rows = fleet.rows([claim.source for claim in claims])
-        scheduler.take(rows)
+        scheduler.hold(rows)
         later: list[tuple[Claim, float]] = []
         costs = scheduler.learner.columns.cost
         by_source = dict(zip(scheduler.ids[rows].tolist(), rows.tolist(), strict=True))

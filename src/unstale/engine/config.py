@@ -11,16 +11,13 @@ import numpy as np
 
 from unstale.calendar import Hours, spans
 from unstale.core.checks import number
-from unstale.core.learning.learner import Learner
-from unstale.core.learning.state import restore
 from unstale.engine.host_limits import WEEK, HostLimits, opens_in
+from unstale.keeper.living import learner_of
 from unstale.keeper.scheduler import Integers, Scheduler
+from unstale.keeper.spending import BURST_SECONDS, LATEST, seconds_to_next_look, usual_burst
 from unstale.ports import FleetColumns
 
-#: the price is looked at again after this share of a mean interval, but not before so many polls or seconds
-PACE, FEWEST, SOONEST, LATEST = 0.02, 20.0, 1.0, 3600.0
-#: polls that may be made at once after a pause, unless the settings say otherwise, and in seconds of the budget
-BURST, BURST_SECONDS = 20.0, 1.0
+__all__ = ["BURST_SECONDS", "LATEST", "EngineConfig", "next_look", "scheduler_of"]
 
 
 @dataclass(frozen=True)
@@ -61,8 +58,7 @@ class EngineConfig:
         cost = scheduler.learner.columns.cost
         if self.burst:
             return max(self.burst, float(cost.max(initial=0.0)))
-        usual = float(cost.mean()) if len(cost) else 1.0
-        return max(BURST * usual, 2.0 * float(cost.max(initial=0.0)), BURST_SECONDS * self.rate)
+        return usual_burst(cost, self.rate)
 
     def opens_in(self, now: float) -> float:
         """Seconds until polls are allowed, 0 if they are."""
@@ -95,24 +91,11 @@ def scheduler_of(
     awake = ~standing.paused
     cost = float(standing.cost[awake].sum())
     scale = cost / config.budget if cost > 0.0 else 1.0
-    learner = Learner(
-        len(standing.source),
-        scale,
-        weight=standing.weight,
-        cost=standing.cost,
-        shortest=standing.shortest,
-        longest=np.minimum(standing.longest, 1e300),
-        objective=config.objective,
-    )
-    learner.columns = learner.columns._replace(rows=standing.beliefs)
+    given = {name: getattr(standing, name) for name in ("weight", "cost", "shortest", "longest")}
+    learner = learner_of(scale, given, standing.beliefs, config.objective, standing.settings.get("learner", b""))
     columns = learner.columns
-    # A shortest interval that somebody asked for is kept, however seldom it makes us look.
-    columns.longest[:] = np.maximum(columns.longest, columns.shortest)
-    lives = learner.shared.half_lives.copy()
-    if restore(learner, standing.settings.get("learner", b"")):
-        learner.shared.half_lives[:] = lives
     cap = np.array([host_limits.cap(host) if host else math.inf for host in standing.hosts])
-    scheduler = Scheduler(
+    scheduler = Scheduler.of(
         learner,
         standing.source,
         due=standing.due,
@@ -123,19 +106,17 @@ def scheduler_of(
         host=standing.host,
         cap=cap,
     )
-    scheduler.due[standing.paused] = np.inf
+    scheduler.due_at[standing.paused] = np.inf
     if standing.price is not None and standing.price.price > 0.0:
         scheduler.price = standing.price.price
     late = np.flatnonzero(
-        ~scheduler.awake() & awake & (scheduler.due > now + columns.longest) & np.isfinite(scheduler.due)
+        ~scheduler.awake() & awake & (scheduler.due_at > now + columns.longest) & np.isfinite(scheduler.due_at)
     )
     turn = (standing.source[late] * 0.6180339887498949) % 1.0
-    scheduler.due[late] = now + turn * columns.longest[late]
+    scheduler.due_at[late] = now + turn * columns.longest[late]
     return scheduler, late
 
 
 def next_look(scheduler: Scheduler, rate: float) -> float:
     """Seconds after which the price is looked at again."""
-    cost = scheduler.learner.columns.cost
-    usual = float(cost.mean()) if len(cost) else 1.0
-    return min(max(PACE * scheduler.learner.scale, FEWEST * usual / rate, SOONEST), LATEST)
+    return seconds_to_next_look(scheduler.learner.columns.cost, scheduler.learner.scale, rate)

@@ -37,7 +37,7 @@ class LoadedFleet:
         self, executor: StoreExecutor[Store], config: EngineConfig, clock: Clock, host_limits: HostLimits, tell: Tell
     ) -> None:
         self.config, self.lock = config, asyncio.Lock()
-        self.scheduler = Scheduler(Learner(0, 1.0), np.empty(0, np.int64), due=np.empty(0))
+        self.scheduler = Scheduler()
         self.bucket = Bucket(config.rate, config.burst_for(self.scheduler), clock.now())
         #: whether the fleet is not what the store holds
         self.outdated = True
@@ -70,12 +70,12 @@ class LoadedFleet:
             self.scheduler, late = await self._executor.aside(
                 scheduler_of, standing, self.config, now, self._host_limits
             )
-            self.scheduler.take(self.rows(taken))
+            self.scheduler.hold(self.rows(taken))
             self.bucket.set(self.config.rate, self.config.burst_for(self.scheduler))
             state = {LEARNER: kept(self.scheduler.learner)}
             await self._executor.do(lambda store: store.record([], settings=state))
             if len(late):
-                ids, due = self.scheduler.ids[late], self.scheduler.due[late]
+                ids, due = self.scheduler.ids[late], self.scheduler.due_at[late]
                 await self._executor.do(lambda store: store.set_due(ids.tolist(), due.tolist()))
         self.outdated = False
         self.loaded(now)

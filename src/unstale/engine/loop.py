@@ -93,7 +93,7 @@ class Engine:
             if fetched.polled_at <= claim.last or claim.source not in known:
                 later.append((claim, due))
                 continue
-            self.scheduler.take(fleet.rows([claim.source]))
+            self.scheduler.hold(fleet.rows([claim.source]))
             answer, body = judge(claim, fetched, self._content(claim))
             self._recorder.add(PollOutcome(claim, answer, fetched, body))
             taken += 1

@@ -114,14 +114,14 @@ class Planner:
         )
         news = await self._news(standing, scheduler, now)
         settings = found.settings | self._told(scheduler, news or standing.price, now)
-        ids, was = scheduler.ids[found.rows].tolist(), scheduler.due[found.rows].tolist()
+        ids, was = scheduler.ids[found.rows].tolist(), scheduler.due_at[found.rows].tolist()
 
         def publish(store: SharedStore) -> None:
             if not store.elect():
                 raise StoreError("another worker plans now: nothing was published")
             if len(late):
                 store.set_due(
-                    scheduler.ids[late].tolist(), scheduler.due[late].tolist(), was=standing.due[late].tolist()
+                    scheduler.ids[late].tolist(), scheduler.due_at[late].tolist(), was=standing.due[late].tolist()
                 )
             if ids:
                 store.set_due(ids, found.due.tolist(), was=was)

@@ -109,7 +109,7 @@ class Planning:
         if len(found.rows):
             scheduler = self._fleet.scheduler
             ids, due = scheduler.ids[found.rows].tolist(), found.due.tolist()
-            was = scheduler.due[found.rows].tolist()
+            was = scheduler.due_at[found.rows].tolist()
             await self._executor.do(lambda store: store.set_due(ids, due, was=was), long=len(ids) > BATCH)
             scheduler.moved(found.rows, found.due)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 
-class Answer(Enum):
+class Answer(StrEnum):
     """The three ways a poll can end."""
 
     CHANGED = "changed"
@@ -16,12 +17,15 @@ class Answer(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a poll that began at `polled_at` ended.
+    """How a poll of a source, which began at `polled_at`, ended. Times are seconds since the epoch.
 
-    `polled_at` is when the source was looked at: intervals run from one look to the next, however long the
-    answer took. `last_modified`, where the source tells it, is when its latest change happened.
+    `source` is its name, as it was added. `answer` is "changed", "unchanged" or "failed". `polled_at` is when the
+    source was looked at: intervals run from one look to the next, however long the answer took. `last_modified`,
+    where the source tells it, is when its latest change happened; `not_before` until when it asks to be left alone.
     """
 
-    answer: Answer
+    source: int | str
+    answer: Answer | str
     polled_at: float
     last_modified: float | None = None
+    not_before: float = -math.inf

@@ -18,7 +18,7 @@ import numpy as np
 from unstale.core.checks import Floats
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.state import unpacked
-from unstale.keeper.scheduler import Bits, Integers
+from unstale.keeper.rows import Bits, Integers
 
 
 class Polls(NamedTuple):

@@ -108,12 +108,13 @@ def _polls(
             fails = fails or gate.is_down(start)
         now = start + delay
         if fails:
-            outcome = Outcome(failed, start)
+            outcome = Outcome(i, failed, start)
         else:
             of_source, before = times[i], seen[i]
             count = bisect_right(of_source, start, before)
             seen[i] = count
-            outcome = Outcome(changed if count > before else unchanged, start, of_source[count - 1] if count else None)
+            latest = of_source[count - 1] if count else None
+            outcome = Outcome(i, changed if count > before else unchanged, start, latest)
         who.append(i)
         started.append(start)
         arrived.append(now)

@@ -1,7 +1,7 @@
-"""What decides polls: timetables and orders fixed beforehand, and the keeper, which hears how each poll went.
+"""What decides polls: timetables and orders fixed beforehand, and the scheduler, which hears how each poll went.
 
 A policy gives every source its first due time and, after each poll, the next one. Worlds and policies know
-nothing of each other's insides: an open-loop policy never looks at an outcome, the keeper at nothing else.
+nothing of each other's insides: an open-loop policy never looks at an outcome, the scheduler at nothing else.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from unstale.core.carousel import carousel
 from unstale.core.checks import Floats, number, numbers
 from unstale.core.phase import jitter
 from unstale.core.poisson_orders import Order
-from unstale.core.values import Value
 from unstale.core.windows import Windows
 from unstale.errors import require
-from unstale.keeper import Outcome, Record, Source, admit, decide
+from unstale.keeper import Answer, Outcome
+from unstale.keeper.known import known_rates
 from unstale.sim.world import World, column
 
 NEVER = float("inf")
@@ -121,12 +121,11 @@ def baseline(rule: str, world: World, change_rate: ArrayLike, budget: float) -> 
     return OpenLoop(BASELINES[rule](change_rate, world.weight, world.cost, budget))
 
 
-class KeeperPolicy:
-    """The keeper at a price: the decisions of the engine, in virtual time.
+class ScheduledPolicy:
+    """The scheduler at a price: the decisions of the engine, in virtual time.
 
-    `change_rate` is what the keeper takes the rates to be; `value` replaces it for other objectives than
-    freshness with Poisson changes. `surcharge` is what a poll pays on top at each host, as a plan's
-    `host_price`. `records` holds what the keeper knows, during and after a run.
+    `change_rate` is what the rates are taken to be: they are known, and polls teach nothing. `surcharge` is what a poll
+    pays on top at each host, as a plan's `host_price`. `scheduler` holds what is known, during and after a run.
     """
 
     def __init__(
@@ -134,13 +133,13 @@ class KeeperPolicy:
         price: float,
         change_rate: ArrayLike,
         *,
-        value: Value | None = None,
+        objective: str = "freshness",
         shortest: ArrayLike = 0.0,
         longest: ArrayLike = NEVER,
         surcharge: ArrayLike = 0.0,
     ) -> None:
-        self.price = number("price", price, least=0)
-        self.value = value
+        self.price = number("price", price, above=0, remedy="a free poll is due all the time")
+        self.objective = objective
         self._rate = numbers("change_rate", change_rate, least=0)
         self._surcharge = numbers("surcharge", surcharge, least=0)
         self._bounds = numbers("shortest", shortest, least=0), numbers("longest", longest, above=0, infinite=True)
@@ -150,34 +149,37 @@ class KeeperPolicy:
 
     def start(self, world: World, horizon: float, rngs: Rngs) -> Sequence[float]:
         n = len(world)
-        if self.value is not None:
-            require(len(self.value) == n, "value", f"of {len(self.value)} sources", f"must be of {n}", "give all")
-        columns = (
-            world.key,
-            column("change_rate", self._rate, n),
-            world.weight,
-            world.cost,
-            column("shortest", self._bounds[0], n),
-            column("longest", self._bounds[1], n, infinite=True),
-            world.host,
-        )
         # Sources without a host have host −1, the place of the 0.
-        extra = np.append(column("surcharge", self._surcharge, len(world.hosts)), 0.0)
-        self._extra: list[float] = extra[world.host].tolist()
-        values = [None if self.value is None else self.value.take(np.array([i])) for i in range(n)]
-        rows = zip(*(c.tolist() for c in columns), values, strict=True)
-        new = [Record(Source(*row)) for row in rows]
-        interval = [record.interval_at(self.price, s) for record, s in zip(new, self._extra, strict=True)]
-        phases = orders.phases(interval).tolist()
-        self.records = [
-            admit(record, self.price, 0.0, phase, s) for record, phase, s in zip(new, phases, self._extra, strict=True)
-        ]
-        return [record.due for record in self.records]
+        extra = np.append(column("surcharge", self._surcharge, len(world.hosts)), 0.0)[world.host]
+        by_key = np.argsort(world.key)
+        self._row = np.argsort(by_key).tolist()
+        self.scheduler = known_rates(
+            column("change_rate", self._rate, n)[by_key],
+            self.price,
+            world.key[by_key].astype(np.int64),
+            # A surcharge is as if the source weighed that much less.
+            weight=(world.weight * (self.price * world.cost / (self.price * world.cost + extra)))[by_key],
+            cost=np.asarray(world.cost)[by_key],
+            shortest=np.asarray(column("shortest", self._bounds[0], n))[by_key],
+            longest=np.asarray(column("longest", self._bounds[1], n, infinite=True))[by_key],
+            objective=self.objective,
+        )
+        interval = self.scheduler.learner.waits(self.price)[self._row]
+        due = orders.phases(interval) * interval
+        self.scheduler.due_at[self._row] = due
+        return [float(x) for x in due]
 
     def next(self, source: int, outcome: Outcome, now: float, rng: np.random.Generator) -> float:
-        record = decide(self.records[source], outcome, self.price, now, rng, self._extra[source])
-        self.records[source] = record
-        return record.due
+        row, answer, told = self._row[source], outcome.answer, outcome.last_modified
+        return float(
+            self.scheduler.decide(
+                np.array([row]),
+                np.array([answer is not Answer.FAILED]),
+                np.array([outcome.polled_at]),
+                np.array([answer is Answer.CHANGED]),
+                np.array([np.nan if told is None else told]),
+            )[0]
+        )
 
 
 def _by_source(times: Floats, source: NDArray[np.integer[Any]], n: int) -> list[Floats]:

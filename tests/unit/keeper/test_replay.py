@@ -82,7 +82,7 @@ def test_many_sources_at_once_are_as_one_after_the_other_and_as_the_keeper() -> 
     learner = Learner(count, HOUR)
     learner.shared.prior[:] = 0.7, 5000.0
     state = {4: kept(learner)}
-    keeper = Scheduler(learner, np.arange(count), due=np.zeros(count))
+    keeper = Scheduler.of(learner, np.arange(count), due=np.zeros(count))
     columns: list[list[np.ndarray]] = []
     for turn in range(turns):
         rows = rng.permutation(count)[:15]

@@ -69,7 +69,7 @@ class KeeperMachine(RuleBasedStateMachine):
         self.taken = np.zeros(count, dtype=np.bool_)
         self.asked = np.full(count, -math.inf)
         self.due = np.where(self.paused, math.inf, START)
-        self.scheduler = Scheduler(
+        self.scheduler = Scheduler.of(
             learner,
             np.arange(3, 3 + count),
             due=self.due.copy(),
@@ -92,7 +92,7 @@ class KeeperMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def take(self, data: st.DataObject) -> None:
         rows = self._some(data, ~self.taken & ~self.paused)
-        self.scheduler.take(rows)
+        self.scheduler.hold(rows)
         self.taken[rows] = True
 
     @precondition(lambda self: self.taken.any())
@@ -147,10 +147,10 @@ class KeeperMachine(RuleBasedStateMachine):
         # Once the store has been told there is nothing more to tell, beyond how exactly an interval is found.
         rows, due = self.scheduler.moves(self.now, until)
         assert np.all(np.abs(due - self.due[rows]) <= 1e-3 * (due - self.answered[rows]) + ROUNDED)
-        settled, dues, surcharge = self.scheduler.awake(), self.scheduler.due.copy(), self.scheduler.surcharge
+        settled, dues, surcharge = self.scheduler.awake(), self.scheduler.due_at.copy(), self.scheduler.surcharge
         planned = self.scheduler._planned()[settled]
         again = self.scheduler.plan(cost, self.now, until)
-        assert np.array_equal(self.scheduler.due, dues)
+        assert np.array_equal(self.scheduler.due_at, dues)
         # At the same prices times are the same: nothing is drawn.
         if again == price and np.array_equal(self.scheduler.surcharge, surcharge):
             step = 1e-3 * (planned - self.answered[settled]) + ROUNDED

@@ -16,7 +16,7 @@ def scheduler() -> Scheduler:
     """Many equal sources, all of which answered an hour ago."""
     learner, before = Learner(COUNT, HOUR), np.full(COUNT, NOW - HOUR)
     learner.columns.longest[:] = 1e12
-    return Scheduler(
+    return Scheduler.of(
         learner,
         ROWS + 1,
         due=np.full(COUNT, NOW),

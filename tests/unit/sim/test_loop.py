@@ -10,7 +10,7 @@ from unstale.keeper import Answer, Outcome
 from unstale.sim.changes import Bursty, Recorded, SelfExciting, Still
 from unstale.sim.loop import run
 from unstale.sim.measure import Measured
-from unstale.sim.policies import KeeperPolicy, OpenLoop, Policy, Rngs, Timetable
+from unstale.sim.policies import OpenLoop, Policy, Rngs, ScheduledPolicy, Timetable
 from unstale.sim.world import Host, Shock, World
 
 
@@ -61,7 +61,7 @@ def everything(order: list[int], seed: int = 1) -> tuple[World, Policy]:
         shocks=[shock],
         key=order,
     )
-    return world, KeeperPolicy(0.1, np.array([1.0, 1.1, 1.2, 1.3])[order])
+    return world, ScheduledPolicy(0.1, np.array([1.0, 1.1, 1.2, 1.3])[order])
 
 
 def values(ran: Measured) -> np.ndarray:
@@ -94,7 +94,7 @@ def test_policies_meet_the_same_world() -> None:
     """Changes do not depend on who polls: differences between policies are the policies' own."""
     world, _ = everything([0, 1, 2, 3])
     alone = np.concatenate(world.draw(4, 100.0).changes)
-    for policy in (OpenLoop(1.0), OpenLoop(3.0, "random"), KeeperPolicy(0.2, 1.0)):
+    for policy in (OpenLoop(1.0), OpenLoop(3.0, "random"), ScheduledPolicy(0.2, 1.0)):
         np.testing.assert_array_equal(run(world, policy, 100.0, seed=4)._changed, alone)
 
 
@@ -137,7 +137,7 @@ def test_the_keeper_backs_off_in_an_outage_and_comes_back() -> None:
     """Interval 1 by its bounds' middle; an outage of 200: 1 + 2 + 4 + … + 64 + 64 + 64 give 8 or 9 polls, not 200."""
     price = 0.2642411176571153  # P(2, 1): a source of rate 1 is polled every 1
     world = World([Poisson(1.0)] * 50, host=0, hosts=[Host(outages=[(100.0, 300.0)])])
-    policy = KeeperPolicy(price, 1.0)
+    policy = ScheduledPolicy(price, 1.0)
     log = run(world, policy, 600.0, seed=2).log
     down = (log.started >= 100.0) & (log.started < 300.0)
     assert not log.answered[down].any()
@@ -152,7 +152,7 @@ def test_the_keeper_backs_off_in_an_outage_and_comes_back() -> None:
         # back within 1.5·64 intervals of the end, then at its own pace again
         assert back[0] < 300.0 + 96.0
         np.testing.assert_allclose(np.diff(back), 1.0, atol=SPREAD + 1e-12)
-        assert policy.records[i].failures == 0
+        assert policy.scheduler.failures[i] == 0
 
 
 def test_failures_at_random_are_counted_and_paid() -> None:

@@ -13,7 +13,7 @@ from unstale.errors import InputError
 from unstale.sim.changes import Still
 from unstale.sim.loop import run
 from unstale.sim.measure import Log
-from unstale.sim.policies import CarouselPolicy, KeeperPolicy, OpenLoop, Policy, Timetable, baseline
+from unstale.sim.policies import CarouselPolicy, OpenLoop, Policy, ScheduledPolicy, Timetable, baseline
 from unstale.sim.world import Host, World
 
 
@@ -60,7 +60,7 @@ def test_the_carousel_has_its_own_order_and_an_even_beat() -> None:
 
 
 def test_an_abandoned_source_gets_no_polls() -> None:
-    for policy in (OpenLoop([1.0, 0.0]), KeeperPolicy(0.2, [1.0, 9.0]), CarouselPolicy([1.0, 0.0])):
+    for policy in (OpenLoop([1.0, 0.0]), ScheduledPolicy(0.2, [1.0, 9.0]), CarouselPolicy([1.0, 0.0])):
         assert not np.any(polls(policy, 2, 50.0).source == 1)
 
 
@@ -80,7 +80,7 @@ def test_the_keeper_spends_what_the_plan_does() -> None:
     host = rng.integers(0, 2, n)
     made = plan(Fleet.of(PoissonFreshness(rate), weight=weight, cost=cost, host=host, cap=[30.0, 1e6]), 150.0)
     assert made.host_price is not None
-    policy = KeeperPolicy(made.price, rate, surcharge=made.host_price)
+    policy = ScheduledPolicy(made.price, rate, surcharge=made.host_price)
     world = World([Still()] * n, weight=weight, cost=cost, host=host, hosts=[Host(), Host()])
     ran = run(world, policy, 200.0)
     assert ran.spent == pytest.approx(150.0, rel=0.01)
@@ -93,13 +93,13 @@ def test_the_keeper_spends_what_the_plan_does() -> None:
 
 def test_the_keeper_takes_other_objectives() -> None:
     value = PoissonAge([0.5, 2.0])
-    policy = KeeperPolicy(0.7, 0.0, value=value, longest=[9.0, 0.4])
+    policy = ScheduledPolicy(0.7, [0.5, 2.0], objective="age", longest=[9.0, 0.4])
     log = polls(policy, 2, 2000.0)
     expected = [float(value.interval(np.array([0.7, 0.7]))[0]), 0.4]
     for i in range(2):
         gaps = np.diff(log.started[log.source == i])
         assert gaps.mean() == pytest.approx(expected[i], rel=0.02)
-        assert policy.records[i].last_poll == log.started[log.source == i][-1]
+        assert policy.scheduler.answered[i] == log.started[log.source == i][-1]
 
 
 @pytest.mark.parametrize(
@@ -112,10 +112,12 @@ def test_the_keeper_takes_other_objectives() -> None:
         (lambda: polls(OpenLoop([1.0, 1.0, 1.0]), 2, 9.0), "sync_rate of shape"),
         (lambda: polls(CarouselPolicy([1.0, 1.0, 1.0]), 2, 9.0), "sync_rate of shape"),
         (lambda: polls(OpenLoop([1.0], order="zigzag"), 1, 9.0), "order 'zigzag' is unknown"),  # type: ignore[arg-type]
-        (lambda: KeeperPolicy(0.1, 1.0, shortest=3.0, longest=2.0), "shortest 3.0 must not exceed longest"),
-        (lambda: polls(KeeperPolicy(0.1, [1.0, 1.0, 1.0]), 2, 9.0), "change_rate of shape"),
-        (lambda: polls(KeeperPolicy(0.1, 1.0, value=PoissonAge([1.0])), 2, 9.0), "value of 1 sources must be of 2"),
-        (lambda: polls(KeeperPolicy(0.0, [1.0, 1.0]), 2, 9.0), "price 0.0 makes source 0 due all the time"),
+        (lambda: ScheduledPolicy(0.1, 1.0, shortest=3.0, longest=2.0), "shortest 3.0 must not exceed longest"),
+        (lambda: polls(ScheduledPolicy(0.1, [1.0, 1.0, 1.0]), 2, 9.0), "change_rate of shape"),
+        (
+            lambda: ScheduledPolicy(0.0, [1.0, 1.0]),
+            "price 0.0 must be a finite number above 0: a free poll is due all the time",
+        ),
         (lambda: baseline("newest", World([Still()]), 1.0, 1.0), "rule 'newest' is unknown"),
     ],
 )

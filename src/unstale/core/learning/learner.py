@@ -11,6 +11,7 @@ from unstale.core.checks import LARGEST, Floats, number, numbers
 from unstale.core.learning.bursts import SPANS, learned_bursts, no_bursts
 from unstale.core.learning.clock import DAYS, HOURS, WEEK, even_clock, learned_clock
 from unstale.core.learning.columns import (
+    Integers,
     LearnerColumns,
     SharedTiming,
     all_waits,
@@ -20,6 +21,7 @@ from unstale.core.learning.columns import (
     some_waits,
     weights,
 )
+from unstale.core.learning.due import due_after_answers, due_after_failures
 from unstale.core.learning.mixture import Shared, scratch
 from unstale.core.learning.prior import fit_prior, shares
 from unstale.core.learning.timing import best_waits, even_waits
@@ -132,6 +134,18 @@ class Learner:
         """How long after its last answer each of these sources is due at a price."""
         which = np.asarray(rows, dtype=np.int64)
         return some_waits(which, price, self.columns, self.shared, self.timing, self._room)
+
+    def due_after_answers(self, rows: Integers, numbers: Integers, price: float) -> Floats:
+        """When these sources are due after their last answers at a price; `numbers` are what jitter tells them by."""
+        return due_after_answers(rows, numbers, price, self.columns, self.shared, self.timing, self._room)
+
+    def due_after_failures(
+        self, rows: Integers, numbers: Integers, polled_at: Floats, failures: Integers, price: float
+    ) -> Floats:
+        """When these sources are tried again after so many failures in a row."""
+        return due_after_failures(
+            rows, numbers, polled_at, failures, price, self.columns, self.shared, self.timing, self._room
+        )
 
     def change_rate(self) -> Floats:
         """The mean of what is believed of each source's change rate."""

@@ -1,4 +1,7 @@
-"""Our own policy in the backtest: the learner, polling at a price that keeps the budget."""
+"""Our own policy in the backtest: the scheduler, polling at a price that keeps the budget.
+
+Due times are those of the live scheduler, from the same compiled rule; only its fleet is played many polls at a time.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import numpy as np
 
 from unstale.core import orders
 from unstale.core.checks import Floats
-from unstale.core.learning.columns import LearnerColumns, SharedTiming, observe, wait
+from unstale.core.learning.columns import LearnerColumns, SharedTiming, observe
 from unstale.core.learning.compiled import compiled
+from unstale.core.learning.due import due_after_answer
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.mixture import Scratch, Shared
 from unstale.sim.backtest.polls import Polls
@@ -120,7 +124,7 @@ def _play(
     made = 0
     for i in range(len(starts) - 1):
         while True:
-            due = max(columns.last[i] + wait(i, price, columns, shared, timing, at) - columns.head_start[i], now)
+            due = max(due_after_answer(i, i, price, columns, shared, timing, at), now)
             if due >= until:
                 break
             first = seen[i]

@@ -1,0 +1,179 @@
+"""Decisions about a whole fleet, row by row: what polls taught, and when each source is due at today's price.
+
+Rules of this file:
+1. A row is *awake* while it waits for a poll whose time the price decides. One that has never answered, that failed,
+   that is being polled or paused is asleep: its `last` is infinite for the learner, so the price does not count on it.
+2. A failure teaches nothing: `answered` stays, so the next answer covers the whole time since the last one.
+3. The formula of a due time is in `core.learning.due`, for the live fleet and the backtest alike.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unstale.core.checks import Floats
+from unstale.core.learning.learner import Learner
+
+Integers = NDArray[np.int64]
+Bits = NDArray[np.bool_]
+
+#: a due time is moved when it is wrong by more than this share of the time that is planned
+_MOVED = 0.1
+
+
+class FleetRows:
+    """A fleet in columns; row i is source number `ids[i]`, ids rising. `unstale.Scheduler` gives them names and life.
+
+    `due_at` is when each is due as far as was told. `host` numbers the hosts, `cap` are their most polls per second.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        ids: Integers,
+        *,
+        due: Floats,
+        answered: Floats | None = None,
+        found: Floats | None = None,
+        failures: Integers | None = None,
+        paused: Bits | None = None,
+        host: Integers | None = None,
+        cap: Floats | None = None,
+    ) -> None:
+        count = len(ids)
+        self.learner, self.ids, self.due_at = learner, ids, np.array(due, dtype=np.float64)
+        never = np.full(count, -np.inf)
+        self.answered = np.array(never if answered is None else answered, dtype=np.float64)
+        self.failures = np.zeros(count, np.int64) if failures is None else failures.astype(np.int64)
+        self.paused = np.zeros(count, np.bool_) if paused is None else paused
+        self.host = np.zeros(count, np.int64) if host is None else host
+        self.cap = np.full(int(self.host.max(initial=0)) + 1, np.inf) if cap is None else cap
+        self.surcharge = np.ones(len(self.cap))
+        #: whether polls teach; if not, beliefs stay what they are
+        self.learns = True
+        #: the time until which a source was asked, or its host had, to be left alone
+        self.not_before = np.full(count, -np.inf)
+        #: any will do where nothing weighs, as long as it is one
+        self.price = (learner.typical_price() if count else 0.0) or 1.0
+        self.weight = learner.columns.weight.copy()
+        columns = learner.columns
+        known = np.isfinite(self.answered)
+        columns.found[:] = np.where(known, self.answered if found is None else np.maximum(found, 0.0), np.inf)
+        columns.last[:] = np.where(known & (self.failures == 0) & ~self.paused, self.answered, np.inf)
+
+    def awake(self) -> Bits:
+        """Which sources wait for a poll whose time the price decides."""
+        return np.isfinite(self.learner.columns.last)
+
+    def hold(self, rows: Integers) -> None:
+        """These are being polled."""
+        self.learner.columns.last[rows] = np.inf
+
+    def put_back(self, rows: Integers, due: Floats) -> None:
+        """These were held and not polled; they are due at these times."""
+        fine = np.isfinite(self.answered[rows]) & (self.failures[rows] == 0)
+        self.learner.columns.last[rows] = np.where(fine, self.answered[rows], np.inf)
+        self.due_at[rows] = self.not_before[rows] = due
+
+    def decide(
+        self,
+        rows: Integers,
+        answered: Bits,
+        polled_at: Floats,
+        changed: Bits,
+        modified: Floats | None = None,
+        not_before: Floats | None = None,
+    ) -> Floats:
+        """When sources are due again after polls: one jittered interval after the look, at today's price.
+
+        A failed poll takes the same road with a longer interval: doubled for each failure in a row, 64-fold at most,
+        and spread by half of itself. `not_before` is a time that the source asked to be left alone until; it may
+        exceed `longest`.
+        """
+        columns, good, bad = self.learner.columns, rows[answered], rows[~answered]
+        before = self.answered[good]
+        columns.last[good] = np.where(np.isfinite(before), before, np.inf)
+        told = np.full(len(rows), np.nan) if modified is None else modified
+        if self.learns:
+            self.learner.observe(good, polled_at[answered], changed[answered], told[answered])
+        else:
+            columns.last[good] = polled_at[answered]
+        columns.found[good] = np.where(np.isfinite(columns.found[good]), columns.found[good], polled_at[answered])
+        self.answered[good] = polled_at[answered]
+        self.failures[rows] = np.where(answered, 0, self.failures[rows] + 1)
+        columns.last[bad] = np.inf
+        planned, ids = np.empty(len(rows)), self.ids
+        if len(good):
+            planned[answered] = self.learner.due_after_answers(good, ids[good], self.price)
+        if len(bad):
+            planned[~answered] = self.learner.due_after_failures(
+                bad, ids[bad], polled_at[~answered], self.failures[bad], self.price
+            )
+        self.not_before[rows] = -np.inf if not_before is None else not_before
+        due: Floats = np.maximum(planned, self.not_before[rows])
+        self.due_at[rows] = due
+        return due
+
+    def plan(self, cost: float, now: float, until: float) -> float:
+        """The price at which what falls due until then costs so much, hosts' caps kept by surcharges."""
+        columns = self.learner.columns
+        waiting = (self.failures > 0) & ~self.paused & (self.due_at < until)
+        left = max(cost - float(columns.cost[waiting].sum()), 0.0)
+        if self.awake().any() and self.weight.any():
+            columns.weight[:] = self.weight
+            held = self._held_prices(now, until)
+            self._press(held)
+            self.price = self.learner.price_for(left, now, until, self.price)
+            self._press(held)
+        return self.price
+
+    def surcharge_hosts(self, surcharge: Floats) -> None:
+        """Polls at each host pay so many times the price from now on."""
+        self.surcharge = surcharge
+        self.learner.columns.weight[:] = self.weight / surcharge[self.host]
+
+    def moves(self, now: float, until: float) -> tuple[Integers, Floats]:
+        """Which waiting sources fall due at other times than the store was told, and when, as far as it matters soon.
+
+        Only times before `until`, told or new, are looked at: what is far off will be planned again before it comes.
+        """
+        new = self._planned()
+        soon = np.minimum(new, self.due_at) < until
+        wrong = np.abs(np.minimum(new, until) - np.minimum(self.due_at, until)) > _MOVED * (until - now)
+        rows = np.flatnonzero(self.awake() & soon & wrong)
+        return rows, new[rows]
+
+    def moved(self, rows: Integers, due: Floats) -> None:
+        """The store has been told of new due times."""
+        self.due_at[rows] = due
+
+    def _planned(self) -> Floats:
+        """When each source that is awake is due at today's price; the others never."""
+        rows = np.flatnonzero(self.awake())
+        due = np.full(len(self.ids), np.inf)
+        planned = self.learner.due_after_answers(rows, self.ids[rows], self.price)
+        due[rows] = np.maximum(planned, self.not_before[rows])
+        return due
+
+    def _held_prices(self, now: float, until: float) -> Floats:
+        """For each host whose cap binds at today's price, the price at which its polls just keep it; 0 for others."""
+        held = np.zeros(len(self.cap))
+        if not np.isfinite(self.cap).any():
+            return held
+        awake = self.awake()
+        asleep = np.bincount(self.host[~awake & ~self.paused & (self.due_at < until)], minlength=len(held))
+        load = np.bincount(self.host[awake & (self._planned() < until)], minlength=len(held))
+        # One to spare: due times are not as even as slots are, and a slot that nobody waits for is lost.
+        room = self.cap * (until - now) + 1.0
+        for host in np.flatnonzero(load + asleep > room):
+            rows = np.flatnonzero(awake & (self.host == host))
+            if len(rows):
+                wanted = max(room[host] - asleep[host], 0.1) * self.learner.columns.cost[rows].mean()
+                guess = self.price * self.surcharge[host]
+                held[host] = self.learner.price_for(wanted, now, until, guess, rows)
+        return held
+
+    def _press(self, held: Floats) -> None:
+        """Polls at a held host pay the price at which its cap binds: as if its sources weighed that much less."""
+        self.surcharge_hosts(np.maximum(held / self.price, 1.0))
