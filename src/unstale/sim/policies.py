@@ -17,12 +17,15 @@ from unstale.core import orders
 from unstale.core.baselines import BASELINES
 from unstale.core.carousel import carousel
 from unstale.core.checks import Floats, number, numbers
+from unstale.core.learning.state import WIDTH
 from unstale.core.phase import jitter
 from unstale.core.poisson_orders import Order
 from unstale.core.windows import Windows
 from unstale.errors import require
 from unstale.keeper import Answer, Outcome
 from unstale.keeper.known import known_rates
+from unstale.keeper.living import learner_of
+from unstale.keeper.scheduler import Scheduler
 from unstale.sim.world import World, column
 
 NEVER = float("inf")
@@ -124,15 +127,17 @@ def baseline(rule: str, world: World, change_rate: ArrayLike, budget: float) -> 
 class ScheduledPolicy:
     """The scheduler at a price: the decisions of the engine, in virtual time.
 
-    `change_rate` is what the rates are taken to be: they are known, and polls teach nothing. `surcharge` is what a poll
-    pays on top at each host, as a plan's `host_price`. `scheduler` holds what is known, during and after a run.
+    `change_rate` is what the rates are taken to be: they are known, and polls teach nothing. Without it polls teach them,
+    in a fleet whose mean interval is `mean_interval`; times are seconds then. `surcharge` is what a poll pays on top at
+    each host, as a plan's `host_price`. `scheduler` holds what is known, during and after a run.
     """
 
     def __init__(
         self,
         price: float,
-        change_rate: ArrayLike,
+        change_rate: ArrayLike | None = None,
         *,
+        mean_interval: float = 1.0,
         objective: str = "freshness",
         shortest: ArrayLike = 0.0,
         longest: ArrayLike = NEVER,
@@ -140,7 +145,8 @@ class ScheduledPolicy:
     ) -> None:
         self.price = number("price", price, above=0, remedy="a free poll is due all the time")
         self.objective = objective
-        self._rate = numbers("change_rate", change_rate, least=0)
+        self._rate = None if change_rate is None else numbers("change_rate", change_rate, least=0)
+        self._mean = number("mean_interval", mean_interval, above=0)
         self._surcharge = numbers("surcharge", surcharge, least=0)
         self._bounds = numbers("shortest", shortest, least=0), numbers("longest", longest, above=0, infinite=True)
         require(
@@ -153,19 +159,26 @@ class ScheduledPolicy:
         extra = np.append(column("surcharge", self._surcharge, len(world.hosts)), 0.0)[world.host]
         by_key = np.argsort(world.key)
         self._row = np.argsort(by_key).tolist()
-        self.scheduler = known_rates(
-            column("change_rate", self._rate, n)[by_key],
-            self.price,
-            world.key[by_key].astype(np.int64),
-            # A surcharge is as if the source weighed that much less.
-            weight=(world.weight * (self.price * world.cost / (self.price * world.cost + extra)))[by_key],
-            cost=np.asarray(world.cost)[by_key],
-            shortest=np.asarray(column("shortest", self._bounds[0], n))[by_key],
-            longest=np.asarray(column("longest", self._bounds[1], n, infinite=True))[by_key],
-            objective=self.objective,
-        )
-        interval = self.scheduler.learner.waits(self.price)[self._row]
-        due = orders.phases(interval) * interval
+        # A surcharge is as if the source weighed that much less.
+        weight = world.weight * (self.price * world.cost / (self.price * world.cost + extra))
+        given = {
+            "weight": weight[by_key],
+            "cost": np.asarray(world.cost)[by_key],
+            "shortest": np.asarray(column("shortest", self._bounds[0], n))[by_key],
+            "longest": np.asarray(column("longest", self._bounds[1], n, infinite=True))[by_key],
+        }
+        ids = world.key[by_key].astype(np.int64)
+        if self._rate is None:
+            learner = learner_of(self._mean, given, np.zeros((n, WIDTH)), self.objective)
+            # Every copy is fresh when a run begins.
+            self.scheduler = Scheduler.of(learner, ids, due=np.zeros(n), answered=np.zeros(n), found=np.zeros(n))
+            self.scheduler.price = self.price
+            due = learner.due_after_answers(np.arange(n), ids, self.price)[self._row]
+        else:
+            rate = column("change_rate", self._rate, n)[by_key]
+            self.scheduler = known_rates(rate, self.price, ids, **given, objective=self.objective)
+            interval = self.scheduler.learner.waits(self.price)[self._row]
+            due = orders.phases(interval) * interval
         self.scheduler.due_at[self._row] = due
         return [float(x) for x in due]
 
