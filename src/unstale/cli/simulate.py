@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: runs of each source: as many as keep the runs of all sources, and the events, to about this, within bounds
 SOURCE_RUNS, EVENTS, FEWEST, MOST = 200_000, 5e7, 2, 200
+#: polls of an engine in virtual time: some minutes
+ENGINE_POLLS = 1e6
 
 
 class _Bar(Stages):
@@ -52,12 +54,19 @@ class _Bar(Stages):
     show_default=True,
     help="How evenly the polls of a plan come.",
 )
+@click.option(
+    "--engine",
+    is_flag=True,
+    help="Also let the real engine poll with a plan's budget, in virtual time: it knows no rates and learns them.",
+)
 @click.option("--compare", is_flag=True, help="Also simulate what other rules do with a plan's budget.")
 @click.option(
     "--plot", metavar="FILE", help="Draw predicted against simulated freshness into FILE (.png, .svg, .html)."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; per day, and days.")
-def simulate(what: str, days: float, seed: int, order: str, compare: bool, plot: str | None, as_json: bool) -> None:
+def simulate(
+    what: str, days: float, seed: int, order: str, engine: bool, compare: bool, plot: str | None, as_json: bool
+) -> None:
     """Simulate WHAT, a plan file or a scenario: what would it have achieved?
 
     A plan file is what `unstale plan -o` writes; its columns change_rate, sync_rate, weight and process count.
@@ -76,6 +85,7 @@ def simulate(what: str, days: float, seed: int, order: str, compare: bool, plot:
     \b
       unstale simulate news
       unstale simulate plan.csv --days 90 --compare
+      unstale simulate plan.csv --days 60 --engine
     """
     with _Bar() as bar:
         bar.next("loading")
@@ -87,13 +97,14 @@ def simulate(what: str, days: float, seed: int, order: str, compare: bool, plot:
             known = ", ".join(SCENARIOS)
             raise InputError(sentence("plan", repr(what), "is neither a file nor a scenario", f"take one of {known}"))
         if what in SCENARIOS:
+            require(not engine, "engine", True, "runs with a plan's budget, not in a scenario", "give a plan file")
             bar.next("simulating")
             rows = SCENARIOS[what].run(days, seed)
             report: dict[str, Any] = {"scenario": what, "days": days, "seed": seed, "ways": [_numbers(r) for r in rows]}
             series: Series = {r.name: (r.predicted_sources, r.sources) for r in rows if r.sources is not None}
         else:
             bar.next("reading")
-            report, series = _tried(_read(what, order, days, seed), what, compare, bar)
+            report, series = _tried(_read(what, order, days, seed), what, compare, engine, bar)
         if plot:
             bar.next("drawing")
             _draw(series, plot)
@@ -180,7 +191,7 @@ def _read(file: str, order: str, days: float, seed: int) -> _Trial:
     )
 
 
-def _tried(trial: _Trial, file: str, compare: bool, bar: _Bar) -> tuple[dict[str, Any], Series]:
+def _tried(trial: _Trial, file: str, compare: bool, engine: bool, bar: _Bar) -> tuple[dict[str, Any], Series]:
     """The plan, and its rivals if asked: everything there is to say, and to draw."""
     from unstale.core.baselines import proportional, uniform
     from unstale.sim.scenarios import Row
@@ -202,6 +213,9 @@ def _tried(trial: _Trial, file: str, compare: bool, bar: _Bar) -> tuple[dict[str
         )
         series[name] = fresh, run.freshness
         events += run.events
+    if engine:
+        bar.next("polling")
+        ways.append(_numbers(_by_engine(trial)))
     report = {
         "plan": file,
         "sources": len(trial.sync_rate),
@@ -213,6 +227,36 @@ def _tried(trial: _Trial, file: str, compare: bool, bar: _Bar) -> tuple[dict[str
         "worst": _worst(trial, series["plan"][0]),
     }
     return report, series
+
+
+def _by_engine(trial: _Trial) -> Row:
+    """The real engine in virtual time, with the plan's budget; what it did in the last two thirds of the time."""
+    from unstale.cli.virtual_engine import run_virtually
+    from unstale.core.processes.named import named
+    from unstale.ports import Listing
+    from unstale.sim.changes import Still, change_times
+    from unstale.sim.scenarios import Row
+    from unstale.sim.statistics import Estimate
+    from unstale.sim.virtual import START, VirtualWorld
+    from unstale.units import DAY
+
+    spent, span = float(trial.cost @ trial.sync_rate), trial.days * DAY
+    require(spent > 0, "plan", "without polls", "has no budget for an engine", "leave out --engine")
+    polls = spent * trial.days / float(trial.cost.mean())
+    rule = f"would make an engine poll about {polls:.1g} times, more than {ENGINE_POLLS:.0e}"
+    require(polls <= ENGINE_POLLS, "days", trial.days, rule, "simulate fewer")
+    rng, rate = np.random.default_rng(trial.seed), trial.change_rate / DAY
+    laws = (named(str(kind), float(r)) if r > 0 else Still() for kind, r in zip(trial.process, rate, strict=True))
+    world = VirtualWorld(rate, START + span, changes=[START + change_times(law, rng, span) for law in laws])
+
+    def listing(i: int) -> Listing:
+        return Listing(f"memory:{i}", kind="memory", weight=float(trial.weight[i]), cost=float(trial.cost[i]))
+
+    run_virtually(world, spent / DAY, span, listing=listing)
+    begin, end = START + span / 3.0, START + span
+    fresh, age = world.measured(begin, end, trial.weight)
+    made = sum(begin <= t < end for times in world.polls for t in times)
+    return Row("engine, learning", made / (trial.days * 2.0 / 3.0), fresh, Estimate(age.value / DAY, age.error / DAY))
 
 
 def _worst(trial: _Trial, fresh: Floats, count: int = 8) -> list[dict[str, Any]]:
