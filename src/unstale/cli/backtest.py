@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from unstale.sim.backtest.run import Backtest, Row, Saving
 
 #: what --json says of each row
-_KEYS = ("policy", "polls_per_change", "freshness", "freshness_se", "age", "polls", "budget")
+_KEYS = ("policy", "polls_per_change", "freshness", "freshness_se", "age", "penalty", "polls", "budget")
 _NOTES = {"unstale": "unstale (ours)", "oracle": "oracle (true rates)"}
 
 
@@ -36,10 +36,10 @@ _NOTES = {"unstale": "unstale (ours)", "oracle": "oracle (true rates)"}
 @click.option("--policies", metavar="LIST", help="Only these, such as unstale,uniform,nutch; all if not told.")
 @click.option(
     "--objective",
-    type=click.Choice(["freshness", "age"]),
     default="freshness",
     show_default=True,
-    help="What is compared, and what ours and the oracle aim at.",
+    metavar="TEXT",
+    help="What is compared, and what ours and the oracle aim at: freshness, age, missed, deadline:1h and others.",
 )
 @click.option("--from", "start", metavar="DATE", help="Leave out what is earlier: 2024, 2024-05 or 2024-05-01.")
 @click.option("--to", "end", metavar="DATE", help="Leave out this date and what is later.")
@@ -148,7 +148,7 @@ def _print(played: Backtest) -> None:
         f"[bold]{len(setting):,} sources, {len(setting.trace.times):,} changes from {first} to {last}[/bold]",
         highlight=False,
     )
-    what = "Freshness in %" if setting.objective == "freshness" else "Mean age"
+    what = {"freshness": "Freshness in %", "age": "Mean age"}.get(setting.objective, f"Penalty ({setting.objective})")
     out.print(f"{what} from {split} on; before that, polls teach and do not count.\n", highlight=False)
     budgets = list(dict.fromkeys(row.polls_per_change for row in played.rows))
     table = grid("polls per change", *(f"{each:g}" for each in budgets))
@@ -165,6 +165,8 @@ def _print(played: Backtest) -> None:
 def _cell(row: Row, objective: str) -> str:
     if objective == "age":
         return format_duration(row.age / DAY) + _error("{:.0f} %", row.age_se / row.age if row.age else 0.0)
+    if objective != "freshness":
+        return f"{row.penalty:.4g}" + _error("{:.0f} %", row.penalty_se / row.penalty if row.penalty else 0.0)
     return f"{100 * row.freshness:.1f}" + _error("{:.1f}", row.freshness_se)
 
 
@@ -186,15 +188,16 @@ def _draw(played: Backtest, path: str) -> None:
     from unstale.report.backtest import draw
     from unstale.sim.backtest.run import ORACLE, OURS
 
-    fresh = played.setting.objective == "freshness"
+    objective = played.setting.objective
+    fresh = objective == "freshness"
+    unit = {"freshness": 0.01, "age": DAY}.get(objective, 1.0)
     lines = {
         name: [
-            (row.polls_per_change, 100 * row.freshness, 100 * row.freshness_se)
-            if fresh
-            else (row.polls_per_change, row.age / DAY, row.age_se / DAY)
+            (row.polls_per_change, (row.freshness if fresh else row.penalty) / unit, row.penalty_se / unit)
             for row in played.of(name)
         ]
         for name in dict.fromkeys(row.policy for row in played.rows)
     }
-    label = "freshness (%), with standard error" if fresh else "mean age (days), with standard error"
+    named = {"freshness": "freshness (%)", "age": "mean age (days)"}.get(objective, f"penalty ({objective})")
+    label = f"{named}, with standard error"
     draw(lines, path, ours=OURS, oracle=ORACLE, label=label, log=not fresh)

@@ -135,9 +135,12 @@ def windows(name: str, value: Any) -> tuple[Hours, ...]:
 
 def objective(name: str, value: Any) -> str:
     """What the budget is spent for."""
-    if value not in ("freshness", "age"):
-        raise refused(name, value, "is unknown", 'choose "freshness" or "age"')
-    return str(value)
+    from unstale.core.objectives import objective_of
+
+    if not isinstance(value, str):
+        raise refused(name, value, "is no text", 'write "freshness", "age" or "deadline:1h"')
+    said_of(name, "objective", lambda: objective_of(value))
+    return value
 
 
 def reference(name: str, value: Any) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--objective",
     default="freshness",
     show_default=True,
-    help="freshness, age, missed, lag, deadline:TIME, saturating:TIME or power:NUMBER.",
+    help="freshness, age, missed, lag, deadline:TIME, saturating:TIME, power:NUMBER or points:TIME=HARM,….",
 )
 @click.option(
     "--order",

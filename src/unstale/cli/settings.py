@@ -152,7 +152,9 @@ class Settings:
     budget: float = _setting(
         "1000/day", forms.rate, "What all polls together may cost; a poll costs 1 unless its source says otherwise."
     )
-    objective: str = _setting("freshness", forms.objective, "What the budget is spent for: freshness or age.")
+    objective: str = _setting(
+        "freshness", forms.objective, "What the budget is spent for: freshness, age, missed, deadline:1h and others."
+    )
     burst: float = _setting(
         "auto", forms.burst, "Budget that may be spent at once after a pause; auto: about what a second brings."
     )

@@ -1,4 +1,4 @@
-"""The real engine in virtual time: its loop, scheduler and records, a store in memory, and sources that change by law."""
+"""The real engine in virtual time: its loop, scheduler and records, a store in memory, sources that change by law."""
 
 from __future__ import annotations
 

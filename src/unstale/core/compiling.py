@@ -22,11 +22,13 @@ TOGETHER = (
     "kernels.numpy_pass",
     "kernels.numba_pass",
     "learning.gamma",
+    "learning.harm",
     "learning.mixture",
     "learning.bursts",
     "learning.clock",
     "learning.timing",
     "learning.columns",
+    "learning.due",
 )
 
 

@@ -13,18 +13,16 @@ from unstale.core import price
 from unstale.core.baselines import proportional, uniform
 from unstale.core.checks import Floats
 from unstale.core.fleet import Fleet
-from unstale.core.penalties import Deadline, Penalty, Power, Saturating
+from unstale.core.objectives import objective_of
 from unstale.core.plan import Certificate, Plan
 from unstale.core.processes.named import named
-from unstale.core.values import Mixed, Value, value_of
+from unstale.core.values import Mixed, Value
 from unstale.errors import InputError, require, sentence
 from unstale.planning.table import TableColumns, columns
-from unstale.units import format_duration, parse_duration, parse_rate
+from unstale.units import format_duration, parse_rate
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-OBJECTIVES = "freshness, age, missed, lag, deadline:TIME, saturating:TIME or power:NUMBER"
 
 
 class FleetPlan:
@@ -250,33 +248,15 @@ def plan_columns(
 
 def _value(sources: TableColumns, objective: str, order: str) -> Value:
     """What polls are worth under an objective, source by source if their processes differ."""
-    name, penalty = _objective(objective)
-    if sources.process is None or name in ("missed", "lag"):
-        return value_of(name, sources.change_rate, order=order, penalty=penalty)
+    aim = objective_of(objective)
+    if sources.process is None or aim.every:
+        return aim.value(sources.change_rate, order=order)
     kinds = np.array([text or "poisson" for text in sources.process], dtype=str)
     parts = []
     for kind in np.unique(kinds):
         rows = np.flatnonzero(kinds == kind)
-        shape = named(str(kind), 1.0)
-        parts.append((rows, value_of(name, sources.change_rate[rows], order=order, changes=shape, penalty=penalty)))
+        parts.append((rows, aim.value(sources.change_rate[rows], order=order, changes=named(str(kind), 1.0))))
     return parts[0][1] if len(parts) == 1 else Mixed(parts)
-
-
-def _objective(text: str) -> tuple[str, Penalty | None]:
-    """An objective's name, and its penalty if it has one of its own: `deadline:1h`, `power:2`."""
-    kind, _, argument = text.partition(":")
-    if kind in ("freshness", "age", "missed", "lag") and not argument:
-        return kind, None
-    if kind == "power" and argument:
-        try:
-            degree = float(argument)
-        except ValueError:
-            raise InputError(sentence("objective", repr(text), "needs a number", "write power:2")) from None
-        return ("age", None) if degree == 1 else ("penalty", Power(degree))
-    if kind in ("deadline", "saturating") and argument:
-        span = parse_duration(argument, "objective")
-        return "penalty", Deadline(span) if kind == "deadline" else Saturating(span)
-    raise InputError(sentence("objective", repr(text), "is not known", f"use {OBJECTIVES}"))
 
 
 def _caps(sources: TableColumns, host_cap: float | str | Mapping[str, float | str] | None) -> Floats | None:

@@ -127,9 +127,9 @@ def baseline(rule: str, world: World, change_rate: ArrayLike, budget: float) -> 
 class ScheduledPolicy:
     """The scheduler at a price: the decisions of the engine, in virtual time.
 
-    `change_rate` is what the rates are taken to be: they are known, and polls teach nothing. Without it polls teach them,
-    in a fleet whose mean interval is `mean_interval`; times are seconds then. `surcharge` is what a poll pays on top at
-    each host, as a plan's `host_price`. `scheduler` holds what is known, during and after a run.
+    `change_rate` is what the rates are taken to be: they are known, and polls teach nothing. Without it polls teach
+    them, in a fleet whose mean interval is `mean_interval`; times are seconds then. `surcharge` is what a poll pays on
+    top at each host, as a plan's `host_price`. `scheduler` holds what is known, during and after a run.
     """
 
     def __init__(

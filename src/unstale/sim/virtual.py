@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -105,7 +106,7 @@ class VirtualWorld:
     def measured(self, start: float, end: float, weight: Floats) -> tuple[Estimate, Estimate]:
         """Freshness and mean age of the fleet by weight, with errors from sixteen equal stretches of time."""
         edges = np.linspace(start, end, _STRETCHES + 1)
-        each = [self.shares(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        each = [self.shares(a, b) for a, b in pairwise(edges.tolist())]
         fresh, age = (np.array([np.average(one[k], weights=weight) for one in each]) for k in (0, 1))
         return batch_means(fresh), batch_means(age)
 

@@ -51,7 +51,8 @@ def test_rows_have_the_promised_keys_and_spend_the_budget(trace: str) -> None:
         (name, each) for name in ("uniform", "oracle", "stormcrawler") for each in (0.3, 1.0, 3.0)
     ]
     for row in got:
-        assert list(row) == ["policy", "polls_per_change", "freshness", "freshness_se", "age", "polls", "budget"]
+        keys = ["policy", "polls_per_change", "freshness", "freshness_se", "age", "penalty", "polls", "budget"]
+        assert list(row) == keys
         assert row["polls"] == pytest.approx(row["budget"], rel=0.005)
         assert 0 < row["freshness"] < 1
         assert 0 < row["freshness_se"] < 0.1

@@ -161,7 +161,11 @@ def test_hosts() -> None:
             "budget '5/fortnight' has the unknown unit 'fortnight': use one of s, min, h, day, week, month, year",
         ),
         ("budget = 'nan/day'", "budget 'nan/day' is not a rate: write it like 1/day, 3/h or 15m"),
-        ("objective = 'speed'", 'objective \'speed\' is unknown: choose "freshness" or "age"'),
+        (
+            "objective = 'speed'",
+            "objective 'speed' is not known: use one of freshness, age, missed, lag, deadline:TIME, saturating:TIME, "
+            "power:NUMBER, points:TIME=HARM,…",
+        ),
         ("keep = 0", "keep 0 must be a whole number from 1 on: write it like 3"),
         ("keep = true", "keep True must be a whole number from 1 on: write it like 3"),
         ("burst = -1", "burst -1.0 must be a finite number at least 0: give burst as such a number"),

@@ -216,5 +216,5 @@ def test_polls_of_another_fleet_are_refused() -> None:
         learner.observe([2], [DAY], [True])
     with pytest.raises(InputError, match="polled_at of shape"):
         learner.observe([0, 1], [DAY], [True])
-    with pytest.raises(InputError, match="objective 'lag' must be freshness or age"):
-        Learner(2, DAY, objective="lag")
+    with pytest.raises(InputError, match="objective 'joy' is not known"):
+        Learner(2, DAY, objective="joy")

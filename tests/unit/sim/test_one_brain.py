@@ -1,7 +1,7 @@
 """One brain: given the same outcomes, the engine, the simulator, the backtest and a loop of one's own decide the same.
 
-A fleet is played by the backtest at one price. Every poll's outcome is then told to the others, and each has to name the
-moment of the next poll to the last bit.
+A fleet is played by the backtest at one price. Every poll's outcome is then told to the others, and each has to name
+the moment of the next poll to the last bit.
 """
 
 from __future__ import annotations

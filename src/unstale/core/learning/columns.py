@@ -106,12 +106,18 @@ def wait(i: int, price: float, columns: LearnerColumns, shared: Shared, timing: 
     known = math.isfinite(columns.last[i])
     if timing.bursts.trusted and known:
         factor = timing.bursts.factor[span(timing.bursts, columns.last[i] - columns.found[i])]
-    # With changes coming `factor` times as often, the value after t is that after factor·t, in units as much shorter.
-    scale = factor * factor if shared.objective == 1 else factor
-    begin = factor * columns.interval[i]
-    even: float = interval(at, shared, scale * worth, factor * shortest, factor * longest, begin) / factor
+    harm, begin = shared.harm, columns.interval[i]
+    even = 0.0
+    if harm.scale_free:
+        # With changes `factor` times as often, the value after t is that after factor·t, in units as much shorter.
+        scale = factor * factor**harm.degree
+        even = interval(at, shared, scale * worth, factor * shortest, factor * longest, factor * begin) / factor
+    else:
+        for k in range(len(at.exposure)):
+            at.exposure[k] /= factor
+        even = interval(at, shared, worth, shortest, longest, begin)
     columns.interval[i] = even
-    if timing.clock.trusted and known and shared.objective == 0 and even < longest:
+    if timing.clock.trusted and known and harm.timed and even < longest:
         moved = timed(timing.clock, timing.waits, columns.last[i], even, factor * rate)
         even = min(max(moved, shortest), longest)
     return even

@@ -22,11 +22,14 @@ from unstale.core.learning.columns import (
     weights,
 )
 from unstale.core.learning.due import due_after_answers, due_after_failures
+from unstale.core.learning.harm import harm_of, harm_value
 from unstale.core.learning.mixture import Shared, scratch
 from unstale.core.learning.prior import fit_prior, shares
 from unstale.core.learning.timing import best_waits, even_waits
+from unstale.core.objectives import objective_of
 from unstale.core.roots.steps import passes_zero
 from unstale.errors import require
+from unstale.units import DAY
 
 #: the competing half-lives, in mean intervals of the fleet: from nearly for ever to what the last poll said
 HALF_LIVES = (300.0, 30.0, 6.0, 2.0, 0.7)
@@ -48,7 +51,8 @@ class Learner:
     """What the polls of a fleet have taught, in columns, and the waits that follow at a price.
 
     Every source has a belief for each of five half-lives, which compete by how well they foretold what polls found;
-    the fleet supplies the prior, the half-lives' first weights and the week's profile. Times are seconds.
+    the fleet supplies the prior, the half-lives' first weights and the week's profile. Times are seconds; `objective`
+    is any of `core.objectives`.
 
     >>> learner = Learner(2, mean_interval=3600.0)
     >>> for hour in range(1, 41):
@@ -72,9 +76,7 @@ class Learner:
         objective: str = "freshness",
     ) -> None:
         scale = number("mean_interval", mean_interval, above=0, most=LARGEST)
-        require(
-            objective in ("freshness", "age"), "objective", repr(objective), "must be freshness or age", "choose one"
-        )
+        harm = harm_of(objective_of(objective, day=DAY), scale)
 
         def column(name: str, given: ArrayLike) -> Floats:
             most = LARGEST if name in ("weight", "cost") else None
@@ -92,9 +94,7 @@ class Learner:
             shortest=np.maximum(column("shortest", 0.0 if shortest is None else shortest), EAGER * scale),
             longest=np.minimum(column("longest", EXPLORE * scale if longest is None else longest), EXPLORE * scale),
         )
-        self.shared = Shared(
-            np.array([1.0, scale]), scale * np.array(HALF_LIVES), np.zeros(len(HALF_LIVES)), int(objective == "age")
-        )
+        self.shared = Shared(np.array([1.0, scale]), scale * np.array(HALF_LIVES), np.zeros(len(HALF_LIVES)), harm)
         self.timing = SharedTiming(
             even_clock(), even_waits(), np.zeros((2, HOURS + DAYS)), no_bursts(scale), np.zeros((2, SPANS)), np.zeros(2)
         )
@@ -173,7 +173,12 @@ class Learner:
 
     def typical_price(self) -> float:
         """About what a poll of a mean source is worth after a mean interval: where to begin to look for a price."""
-        unit = self.scale**2 if self.shared.objective == 1 else self.scale
+        harm = self.shared.harm
+        if harm.scale_free:
+            unit = self.scale ** (harm.degree + 1.0)
+        else:
+            after = (harm_value(harm, 1.0, self.scale, length * self.scale)[0] for length in (1.0, 5.0, EXPLORE))
+            unit = next((worth for worth in after if worth > 0.0), self.scale)
         # A store may hold weights from before they were limited: what overflows must not become a price.
         weight, cost = (float(np.minimum(c, LARGEST).mean()) for c in (self.columns.weight, self.columns.cost))
         return unit * weight / cost
@@ -188,7 +193,7 @@ class Learner:
         clock = learned_clock(self.timing.hours, False)
         stands_out = clock.intensity.max() > _CONTRAST * clock.intensity.min()
         clock = clock._replace(trusted=bool(by_clock and stands_out))
-        if clock.trusted and self.shared.objective == 0 and np.abs(clock.intensity - self._timed).max() > _MOVED:
+        if clock.trusted and self.shared.harm.timed and np.abs(clock.intensity - self._timed).max() > _MOVED:
             self.timing.waits[:] = best_waits(clock.intensity)
             self._timed = clock.intensity
         # What is shared fades from look to look: first impressions are made with a prior that is still a guess.

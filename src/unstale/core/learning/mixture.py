@@ -20,7 +20,8 @@ import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.learning.compiled import compiled
-from unstale.core.learning.gamma import after_change, age_value, freshness_value
+from unstale.core.learning.gamma import after_change
+from unstale.core.learning.harm import Harm, harm_value
 
 #: what a standing keeps at each poll: about fifty polls count
 MEMORY = 0.98
@@ -39,8 +40,8 @@ class Shared(NamedTuple):
     prior: Floats
     half_lives: Floats
     favour: Floats
-    #: 1 for age, 0 for freshness
-    objective: int
+    #: what polls are for
+    harm: Harm
 
 
 class Scratch(NamedTuple):
@@ -117,10 +118,7 @@ def value(at: Scratch, shared: Shared, elapsed: float) -> tuple[float, float]:
     worth, slope = 0.0, 0.0
     for k in range(len(at.weight)):
         if at.weight[k] > _NEGLIGIBLE:
-            if shared.objective == 1:
-                one, steep = age_value(at.shape[k], at.exposure[k], elapsed)
-            else:
-                one, steep = freshness_value(at.shape[k], at.exposure[k], elapsed)
+            one, steep = harm_value(shared.harm, at.shape[k], at.exposure[k], elapsed)
             worth += at.weight[k] * one
             slope += at.weight[k] * steep
     return worth, slope

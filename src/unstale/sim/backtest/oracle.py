@@ -6,10 +6,11 @@ import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.fleet import Fleet
+from unstale.core.objectives import objective_of
 from unstale.core.price import plan
-from unstale.core.values import value_of
 from unstale.sim.backtest.polls import Polls, even
 from unstale.sim.backtest.setting import Setting
+from unstale.units import DAY
 
 #: changes that a source without any is taken to have: what it had before the split must be copied once
 SILENT = 0.5
@@ -27,5 +28,5 @@ def oracle_rates(setting: Setting, polls_per_change: float) -> Floats:
     """The oracle's sync rates, per second."""
     changes = setting.trace.between(setting.split, setting.end).counts()
     rate = np.maximum(changes, SILENT) / setting.counted
-    fleet = Fleet.of(value_of(setting.objective, rate), weight=setting.weight)
+    fleet = Fleet.of(objective_of(setting.objective, day=DAY).value(rate), weight=setting.weight)
     return plan(fleet, setting.budget(polls_per_change)).sync_rate

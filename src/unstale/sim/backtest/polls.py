@@ -16,7 +16,9 @@ import numpy as np
 
 from unstale.core import orders
 from unstale.core.checks import Floats
+from unstale.core.objectives import objective_of
 from unstale.sim.backtest.setting import Setting
+from unstale.units import DAY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,10 +38,14 @@ Policy = Callable[[Setting, float, int], Polls]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Played:
-    """Share of the counted time that each copy was fresh, its mean age in seconds, and the polls this took."""
+    """Share of the counted time that each copy was fresh, its mean age in seconds, and the polls this took.
+
+    `penalty` is the mean penalty that the setting's objective counts: 1 − freshness, the age, or another.
+    """
 
     freshness: Floats
     age: Floats
+    penalty: Floats
     polls: int
 
 
@@ -93,4 +99,28 @@ def measure(setting: Setting, polls: Polls) -> Played:
     length = high - low
     summed = np.bincount(source, length, n)
     aged = np.bincount(source, length * (0.5 * ((low - change) + (high - change))), n)
-    return Played(1.0 - summed / setting.counted, aged / setting.counted, polls.counted(setting))
+    fresh, age = 1.0 - summed / setting.counted, aged / setting.counted
+    aim = objective_of(setting.objective, day=DAY)
+    if aim.every:
+        change, low, high, source = _unseen(setting, polls)
+    if setting.objective in ("freshness", "age"):
+        harm = 1.0 - fresh if setting.objective == "freshness" else age
+    else:
+        each = np.asarray(aim.penalty.w2(high - change)) - np.asarray(aim.penalty.w2(low - change))
+        harm = np.bincount(source, each, n) / setting.counted
+    return Played(fresh, age, harm, polls.counted(setting))
+
+
+def _unseen(setting: Setting, polls: Polls) -> tuple[Floats, Floats, Floats, np.ndarray]:
+    """Every change that a copy lacked for a while: when it came, from when to when it counts, and its source."""
+    trace = setting.trace
+    until = np.full(len(trace.times), setting.end)
+    for i in range(len(setting)):
+        mine = polls.times[polls.starts[i] : polls.starts[i + 1]]
+        # A poll at the very moment of a change sees it.
+        following = np.searchsorted(mine, trace.changes(i), side="left")
+        until[trace.starts[i] : trace.starts[i + 1]] = np.append(mine, setting.end)[following]
+    low, high = np.maximum(trace.times, setting.split), np.minimum(until, setting.end)
+    lacked = low < high
+    source = np.repeat(np.arange(len(setting)), np.diff(trace.starts))
+    return trace.times[lacked], low[lacked], high[lacked], source[lacked]

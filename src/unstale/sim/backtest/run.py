@@ -42,6 +42,7 @@ POLICIES: dict[str, Policy] = {
 class Row:
     """What one policy achieved at one budget: weighted means over sources, with standard errors; age in seconds.
 
+    `penalty` is what the objective counts, in seconds where it has a unit: 1 − freshness, the age, or another.
     `polls` are those made in the time that counts, `budget` those allowed.
     """
 
@@ -51,6 +52,8 @@ class Row:
     freshness_se: float
     age: float
     age_se: float
+    penalty: float
+    penalty_se: float
     polls: int
     budget: float
 
@@ -134,7 +137,9 @@ def backtest(
 def trial(setting: Setting, policy: str, polls_per_change: float, seed: int) -> Row:
     """One policy at one budget."""
     played = measure(setting, POLICIES[policy](setting, polls_per_change, seed))
-    fresh, old = (batch_means(setting.weight * x, setting.weight) for x in (played.freshness, played.age))
+    fresh, old, harm = (
+        batch_means(setting.weight * x, setting.weight) for x in (played.freshness, played.age, played.penalty)
+    )
     return Row(
         policy,
         polls_per_change,
@@ -142,14 +147,16 @@ def trial(setting: Setting, policy: str, polls_per_change: float, seed: int) -> 
         float(fresh.error),
         float(old.value),
         float(old.error),
+        float(harm.value),
+        float(harm.error),
         played.polls,
         setting.allowed(polls_per_change),
     )
 
 
 def _goodness(row: Row, objective: str) -> float:
-    """What the objective wants more of; age in logarithms, in which its curve is nearly straight."""
-    return row.freshness if objective == "freshness" else -math.log(max(row.age, 1e-9))
+    """What the objective wants more of; penalties in logarithms, in which their curves are nearly straight."""
+    return row.freshness if objective == "freshness" else -math.log(max(row.penalty, 1e-9))
 
 
 def _needed(setting: Setting, ours: dict[float, float], goal: float, near: float, seed: int) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unstale.core.checks import Floats, number, numbers
+from unstale.core.objectives import objective_of
 from unstale.core.trace import Trace
 from unstale.errors import require
 
@@ -16,7 +17,6 @@ from unstale.errors import require
 FEWEST = 5
 #: share of the window in which polls teach and nothing is counted
 LEARNING = 0.4
-OBJECTIVES = ("freshness", "age")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,13 +49,7 @@ class Setting:
 
         `weights` are those of the trace's sources; `at_most` keeps a random sample of the sources with enough changes.
         """
-        require(
-            objective in OBJECTIVES,
-            "objective",
-            repr(objective),
-            f"must be one of {', '.join(OBJECTIVES)}",
-            "freshness is the usual choice",
-        )
+        objective_of(objective)
         require(len(trace.times), "trace", "without changes", "must have some", "give another file")
         weight = np.ones(len(trace)) if weights is None else numbers("weight", weights, least=0.0)
         require(
