@@ -82,21 +82,21 @@ MUTANTS = [
     # When is it due again?
     Mutant(
         "decide: three times the jitter",
-        "src/unstale/keeper/scheduler.py",
-        "wait * np.where(answered, 1.0 + SPREAD * spread, doubled)",
-        "wait * np.where(answered, 1.0 + 3.0 * SPREAD * spread, doubled)",
+        "src/unstale/core/learning/due.py",
+        "(1.0 + SPREAD * spread(number, last))",
+        "(1.0 + 3.0 * SPREAD * spread(number, last))",
         _BRAIN,
     ),
     Mutant(
         "decide: a failure does not lengthen the interval",
-        "src/unstale/keeper/scheduler.py",
+        "src/unstale/keeper/rows.py",
         "self.failures[rows] = np.where(answered, 0, self.failures[rows] + 1)",
         "self.failures[rows] = np.where(answered, 0, 0)",
         _BRAIN,
     ),
     Mutant(
         "decide: what the source asked for is forgotten",
-        "src/unstale/keeper/scheduler.py",
+        "src/unstale/keeper/rows.py",
         "due: Floats = np.maximum(planned, self.not_before[rows])",
         "due: Floats = planned",
         _BRAIN,

@@ -12,10 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from unstale.addresses import host_of
-from unstale.core.learning.learner import Learner
 from unstale.core.learning.state import WIDTH, kept
 from unstale.engine.budget import Bucket
 from unstale.engine.config import EngineConfig, scheduler_of

@@ -28,7 +28,7 @@ def scheduler() -> Scheduler:
 
 def polled(fleet: Scheduler, *, answered: bool = True, not_before: float | None = None) -> np.ndarray:
     """Waits until the next polls after all of them were polled now, as shares of the intervals at today's price."""
-    fleet.take(ROWS)
+    fleet.hold(ROWS)
     asked = None if not_before is None else np.full(COUNT, not_before)
     due = fleet.decide(ROWS, np.full(COUNT, answered), np.full(COUNT, NOW), np.zeros(COUNT, np.bool_), None, asked)
     return (due - NOW) / fleet.learner.waits_of(ROWS, fleet.price)
@@ -66,4 +66,4 @@ def test_what_a_source_asked_for_is_kept_to_the_second() -> None:
     fleet = scheduler()
     asked = NOW + 1e12
     polled(fleet, not_before=asked)
-    assert (fleet.due == asked).all()
+    assert (fleet.due_at == asked).all()
