@@ -14,8 +14,8 @@ from unstale.core.learning.state import restore
 from unstale.errors import InputError, require, sentence
 
 Source = int | str
-#: what is given about each source, and the least it may be
-GIVEN = {"weight": 0.0, "cost": None, "shortest": 0.0, "longest": None}
+#: what is given about each source in numbers
+GIVEN = ("weight", "cost", "shortest", "longest")
 #: what stands in a new source's columns; its due time is when it was added
 _NEW = {
     "found": -math.inf,
@@ -91,15 +91,10 @@ class Given:
         if name == "host":
             self.host[row] = str(value)
             return
-        checks = {
-            "weight": {"least": 0.0},
-            "cost": {"above": 0.0},
-            "shortest": {"least": 0.0},
-            "longest": {"above": 0.0},
-        }
-        if name not in checks:
-            raise InputError(sentence("edit", repr(name), "is not known", f"use {', '.join(checks)} or host"))
-        checked = number(name, float(value), infinite=name == "longest", **checks[name])
+        if name not in GIVEN:
+            raise InputError(sentence("edit", repr(name), "is not known", f"use {', '.join(GIVEN)} or host"))
+        above = None if name in ("weight", "shortest") else 0.0
+        checked = number(name, float(value), least=0.0, above=above, infinite=name == "longest")
         bounds = {"shortest": self.shortest[row], "longest": self.longest[row], name: checked}
         require(
             bounds["shortest"] <= bounds["longest"],
@@ -117,9 +112,7 @@ class Given:
 
     def columns(self) -> dict[str, np.ndarray]:
         """All of it as arrays."""
-        made: dict[str, np.ndarray] = {
-            name: np.array(getattr(self, name), dtype=np.float64) for name in ("weight", "cost", "shortest", "longest")
-        }
+        made: dict[str, np.ndarray] = {name: np.array(getattr(self, name), dtype=np.float64) for name in GIVEN}
         return made | {"host": np.array(self.host, dtype=str)}
 
     @classmethod

@@ -175,7 +175,7 @@ class Learner:
         """About what a poll of a mean source is worth after a mean interval: where to begin to look for a price."""
         harm = self.shared.harm
         if harm.scale_free:
-            unit = self.scale ** (harm.degree + 1.0)
+            unit = float(self.scale ** (harm.degree + 1.0))
         else:
             after = (harm_value(harm, 1.0, self.scale, length * self.scale)[0] for length in (1.0, 5.0, EXPLORE))
             unit = next((worth for worth in after if worth > 0.0), self.scale)
