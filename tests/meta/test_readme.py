@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 
 import click
+import pytest
 
-from support.documents import ROOT, blocks, commands
+from support.documents import PAGES, ROOT, blocks, commands, name
 
 README = ROOT / "README.md"
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
@@ -51,3 +53,15 @@ def test_its_links_lead_to_files() -> None:
     links = re.findall(r"\]\(([^)#]+)", README.read_text("utf-8"))
     assert links
     assert not [link for link in links if not (ROOT / link).exists()]
+
+
+def test_it_is_short() -> None:
+    assert README.read_text("utf-8").count("\n") <= 120
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=name)
+def test_every_path_that_a_page_names_is_there(page: Path) -> None:
+    named = re.findall(r"`((?:src|tests|docs|bench|deploy|requirements)/[\w./-]+)`", page.read_text("utf-8"))
+    # what `make bench` writes is there after it
+    missing = [path for path in named if not (ROOT / path).exists() and not path.startswith("bench/results")]
+    assert not missing, f"{name(page)} names what is not there"

@@ -132,6 +132,9 @@ def connect_reading(path: Path) -> apsw.Connection:
 
 def connect(path: Path, *, create: bool = True) -> apsw.Connection:
     """An open, migrated store file: WAL, and every commit on the disk before it returns."""
+    if str(path) == ":memory:":
+        # SQLite takes this name for no file at all, and is refused below for having no log.
+        return _connect(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
     if create and not path.exists():
         _make(path)
     return _connect(path)
