@@ -51,7 +51,8 @@ class PoissonDeadline(NumericValue):
 
         def residual(row: Rows, u: Floats) -> Floats:
             x = np.exp(u)
-            return np.clip(np.log((p2(x) - ratio[row] * np.expm1(-x)) / goal[row]), -1e3, 1e3)
+            missed: Floats = np.clip(np.log((p2(x) - ratio[row] * np.expm1(-x)) / goal[row]), -1e3, 1e3)
+            return missed
 
         # It begins like x²/2 + ratio·x, and ends at 1 + ratio.
         start = np.minimum(2 * goal / (ratio + np.sqrt(ratio**2 + 2 * goal)), 700.0)
