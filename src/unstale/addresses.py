@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from urllib.parse import urlsplit
 
 from unstale.errors import InputError, sentence
 from unstale.kinds import KINDS, NAMES
@@ -46,3 +47,13 @@ def host_of(address: str) -> str:
     """
     found = _HOST.match(address)
     return found[1].strip("[]").lower() if found else ""
+
+
+def without_secrets(address: str) -> str:
+    """Where an address points to, without who asks and with what: as it may be shown.
+
+    >>> without_secrets("postgresql://me:s3cret@db:5432/fleet?password=x")
+    'postgresql://db:5432/fleet'
+    """
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from support.asgi import Got, Kept, asked
-from unstale.cli.books import FleetService
+from unstale.cli.service import service_of
 from unstale.cli.settings import Settings
 from unstale.server.app import App, replica
 from unstale.server.asking import StoreAsker
@@ -21,9 +21,10 @@ class Booked(Kept):
 
     def __init__(self, path: Path, sources: int = 1, **more: Any) -> None:
         super().__init__(path, sources)
-        self.books = FleetService(Settings(store=str(path)), writing=True)
-        poller = StoreAsker(self.books, self.shelf, self.clock)
-        given: dict[str, Any] = {"clock": self.clock, "token": TOKEN, "books": self.books, "poller": poller} | more
+        self.service = service_of(Settings(store=str(path)))
+        self.service.clock = self.clock
+        poller = StoreAsker(self.service, self.shelf, self.clock)
+        given: dict[str, Any] = {"clock": self.clock, "token": TOKEN, "service": self.service, "poller": poller} | more
         self.app: App = replica(self.shelf, **given)
 
     def get(self, path: str) -> Any:
@@ -38,5 +39,5 @@ class Booked(Kept):
         return asked(self.app, f"/api/v1/{path}", method, [data], content_type="application/json", **WHO)
 
     def close(self) -> None:
-        self.books.close()
+        self.service.close()
         super().close()

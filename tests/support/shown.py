@@ -15,7 +15,7 @@ import numpy as np
 
 from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.cli.books import FleetService
+from unstale.cli.service import service_of
 from unstale.cli.settings import Settings
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.outlook import WIDTH, even_freshness, outlook
@@ -125,16 +125,16 @@ def shown(
     async def run() -> None:
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
         ends.append(lambda: loop.call_soon_threadsafe(stop.set))
-        shelf, books = SqliteReplica(settings.store), FleetService(settings, writing=True)
+        shelf, service = SqliteReplica(settings.store), service_of(settings)
         inner = token or TOKEN
-        more = views(
-            books,
-            time.time,
-            replicas=lambda: replicas or {},
-            rules=lambda host: {"spacing": settings.host(host).spacing, "concurrency": settings.host(host).concurrency},
-        )
+        more = views(service, replicas=lambda: replicas or {})
         app = replica(
-            shelf, token=inner, books=books, poller=StoreAsker(books, shelf, time.time), more=more, closed=home is None
+            shelf,
+            token=inner,
+            service=service,
+            poller=StoreAsker(service, shelf, time.time),
+            more=more,
+            closed=home is None,
         )
         door = Door(app, Sessions(token, passwords, clock=time.time), inner, home=home)
 
@@ -145,7 +145,7 @@ def shown(
         try:
             await serve(door, "127.0.0.1", 0, token=inner, stop=stop, ready=told, ending=app.close)
         finally:
-            books.close()
+            service.close()
             shelf.close()
 
     thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)

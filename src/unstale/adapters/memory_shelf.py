@@ -208,6 +208,10 @@ class MemoryShelf:
         answers = [one.polled_at for one in self.recent(NEWEST) if one.answer is not Answer.FAILED]
         return max(answers, default=-math.inf)
 
+    def alive(self) -> int | None:
+        """One process keeps it, this one."""
+        return None
+
     def checkpoint(self, source: int) -> Checkpoint | None:
         """All observations are kept, so replaying begins with the first one."""
         return None

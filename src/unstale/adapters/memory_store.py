@@ -21,6 +21,7 @@ from unstale.adapters.store_checks import (
     check_names,
     refuse_duplicates,
 )
+from unstale.adapters.store_shared import tally
 from unstale.errors import require
 from unstale.keeper.outcomes import Answer
 from unstale.ports import LEARNER, Claim, Copy, Entry, Epoch, Event, FleetColumns, Listing, Observation, Price
@@ -235,8 +236,7 @@ class MemoryStore(MemoryShelf):
         kept.due = entry.due
         kept.belief = entry.belief if entry.belief is not None else kept.belief
         self._keep(kept, entry)
-        for name, more in (("recorded", 1), (entry.answer.value, 1), ("bytes", entry.received)):
-            self._counters[name] += more
+        self._counters.update(tally([entry]))
         return True
 
     def _keep(self, kept: Kept, entry: Entry) -> None:

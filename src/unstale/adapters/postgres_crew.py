@@ -15,12 +15,9 @@ from typing import Any
 
 from unstale.adapters import postgres_hosts
 from unstale.adapters.postgres_schema import PLANNING, Connection
+from unstale.adapters.postgres_shelf import GONE, NOW
 from unstale.adapters.postgres_store import PostgresStore
 from unstale.ports import HostNews, Lesson, Member, Price
-
-#: seconds without a sign of life after which a worker's share goes to others
-GONE = 5.0
-_NOW = "extract(epoch FROM clock_timestamp())::float8"
 
 
 class PostgresCrew(PostgresStore):
@@ -33,7 +30,7 @@ class PostgresCrew(PostgresStore):
 
         def work(db: Connection, again: bool) -> float:
             row: Any = db.execute(
-                f"INSERT INTO workers VALUES (%(owner)s, {_NOW}, 0, 0, %(level)s, %(burst)s, %(facts)s) "
+                f"INSERT INTO workers VALUES (%(owner)s, {NOW}, 0, 0, %(level)s, %(burst)s, %(facts)s) "
                 "ON CONFLICT (owner) DO UPDATE SET at = excluded.at, held = %(held)s, level = excluded.level, "
                 "burst = excluded.burst, facts = excluded.facts RETURNING share".encode(),
                 {"owner": owner, "held": held, "level": level, "burst": burst, "facts": json.dumps(facts)},
@@ -77,7 +74,7 @@ class PostgresCrew(PostgresStore):
         """Give every worker that is alive an even share of the rate, as far as others have let go of it."""
 
         def work(db: Connection, again: bool) -> list[Member]:
-            db.execute(f"DELETE FROM workers WHERE at < {_NOW} - %s".encode(), (GONE,))
+            db.execute(f"DELETE FROM workers WHERE at < {NOW} - %s".encode(), (GONE,))
             rows: Any = db.execute(
                 "SELECT owner, share, held, level, burst, facts FROM workers ORDER BY owner FOR UPDATE"
             ).fetchall()

@@ -11,6 +11,9 @@ from unstale.adapters.store_shared import ANSWERS, NEWEST, NUMBER
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Announced, Edition, Head, Recent
 
+#: seconds without a sign of life after which a worker is gone, and the time by the server's own clock
+GONE, NOW = 5.0, "extract(epoch FROM clock_timestamp())::float8"
+
 
 class PostgresShelf(PostgresCatalogue):
     """Keeps the contract `Shelf`."""
@@ -73,3 +76,9 @@ class PostgresShelf(PostgresCatalogue):
             ).fetchone()
         )
         return -math.inf if row[0] is None else float(row[0])
+
+    def alive(self) -> int | None:
+        """How many workers have given a sign of life lately."""
+        query = f"SELECT count(*) FROM workers WHERE at >= {NOW} - %s".encode()
+        row: Any = self._read(lambda db: db.execute(query, (GONE,)).fetchone())
+        return int(row[0])

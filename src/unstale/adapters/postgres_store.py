@@ -30,11 +30,10 @@ from unstale.adapters.store_checks import (
     check_names,
     refuse_duplicates,
 )
-from unstale.adapters.store_shared import HORIZON, VERSIONS, answered
+from unstale.adapters.store_shared import HORIZON, VERSIONS, answered, tally
 from unstale.addresses import host_of
 from unstale.core.checks import number
 from unstale.errors import require
-from unstale.keeper.outcomes import Answer
 from unstale.ports import LEARNER, Claim, Entry, Event, FleetColumns, Listing, Price
 
 T = TypeVar("T")
@@ -193,10 +192,8 @@ class PostgresStore(PostgresReplica):
             self._count(
                 db,
                 {
-                    "recorded": len(mine),
+                    **tally(mine),
                     "dropped": missing,
-                    **{a.value: sum(e.answer is a for e in mine) for a in Answer},
-                    "bytes": sum(e.received for e in mine),
                 },
             )
             self._publish(db, mine, settings or {}, price)

@@ -88,6 +88,10 @@ class SqliteShelf(SqliteCatalogue):
             ).get
         return -math.inf if at is None else at
 
+    def alive(self) -> int | None:
+        """One process keeps a file; who asks looks whether it holds it."""
+        return None
+
     def close(self) -> None:
         """Give back the file; closing again does nothing."""
         if self._index is not None:

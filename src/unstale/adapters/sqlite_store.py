@@ -34,7 +34,7 @@ from unstale.adapters.store_checks import (
     check_names,
     refuse_duplicates,
 )
-from unstale.adapters.store_shared import HORIZON, NUMBER, VERSIONS, answered, elapsed
+from unstale.adapters.store_shared import HORIZON, NUMBER, VERSIONS, answered, elapsed, tally
 from unstale.core.checks import number
 from unstale.errors import require
 from unstale.keeper.outcomes import Answer
@@ -198,10 +198,8 @@ class SqliteStore(SqliteReplica):
             _count(
                 db,
                 {
-                    "recorded": len(mine),
+                    **tally(mine),
                     "dropped": len(entries) - len(mine),
-                    **{a.value: sum(e.answer is a for e in mine) for a in Answer},
-                    "bytes": sum(e.received for e in mine),
                     "events": sqlite_outbox.append(db, new, self._horizon),
                 },
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -11,7 +12,7 @@ import zstandard
 
 from unstale.errors import StoreError, sentence
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Entry
+from unstale.ports import MILLIONTHS, Entry
 
 #: seconds for which observations are kept, unless said otherwise
 HORIZON = 90 * 86400.0
@@ -65,6 +66,19 @@ def first_in_stretch(entry: Entry, horizon: float) -> bool:
     if math.isinf(length) or not entry.claim.latest:
         return False
     return math.isinf(entry.claim.last) or entry.polled_at // length != entry.claim.last // length
+
+
+def tally(entries: Sequence[Entry]) -> dict[str, int]:
+    """What recording these adds to the counters of a store."""
+    return {
+        "recorded": len(entries),
+        **{answer.value: sum(e.answer is answer for e in entries) for answer in ANSWERS},
+        "bytes": sum(e.received for e in entries),
+        # A first copy is new to us, and no change.
+        "first": sum(e.answer is Answer.CHANGED and e.claim.version == 0 for e in entries),
+        "spent": sum(round(MILLIONTHS * e.cost) for e in entries),
+        "requests": sum(e.requests for e in entries),
+    }
 
 
 def packed(data: bytes) -> bytes:

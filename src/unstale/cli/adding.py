@@ -17,9 +17,8 @@ from unstale.errors import InputError, require, sentence
 from unstale.secrecy import shown_address
 
 if TYPE_CHECKING:
-    from unstale.adapters.sqlite_store import SqliteStore
     from unstale.lists.rows import Parsed
-    from unstale.ports import Fetched, Listing
+    from unstale.ports import Fetched, Listing, Store
 
 #: problems of a list that are shown, and bytes of one that is got from the web
 SHOWN, LIMIT = 20, 2**26
@@ -204,7 +203,7 @@ def _look(address: str, settings: Settings) -> Fetched:
     return asyncio.run(look())
 
 
-def _unknown(store: SqliteStore, found: list[Listing]) -> tuple[list[Listing], int]:
+def _unknown(store: Store, found: list[Listing]) -> tuple[list[Listing], int]:
     """The listings that the store does not know, and how many it does."""
     if not store.counters().get("added"):
         return found, 0

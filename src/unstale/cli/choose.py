@@ -9,18 +9,17 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from unstale.adapters.addresses import web_address
-from unstale.adapters.sqlite_replica import SqliteReplica
-from unstale.adapters.sqlite_store import SqliteStore
-from unstale.cli.settings import Settings, is_shared
-from unstale.errors import InputError, StoreError, require, sentence, suggestion
+from unstale.cli.service import write_store
+from unstale.cli.settings import Settings
+from unstale.cli.settings import near as near
+from unstale.errors import InputError, require, sentence, suggestion
 from unstale.kinds import known_kind
-from unstale.ports import Listing
+from unstale.ports import Catalogue, Listing, Store
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: listings that are read at a time, and addresses that are shown where several are meant
@@ -39,37 +38,16 @@ def where_option(command: F) -> F:
 
 
 @contextmanager
-def opened(settings: Settings, *, create: bool = False) -> Iterator[SqliteStore]:
+def opened(settings: Settings, *, create: bool = False) -> Iterator[Store]:
     """The store of the settings, made if it may be."""
-    if is_shared(settings.store):
-        from unstale.adapters.environment import filled
-        from unstale.adapters.postgres_store import PostgresStore
-
-        shared: Any = PostgresStore(
-            filled(settings.store), versions=settings.keep, horizon=settings.horizon, create=create
-        )
-        try:
-            yield shared
-        finally:
-            shared.close()
-        return
-    if not create and not Path(settings.store).exists():
-        raise StoreError(
-            sentence(
-                "store",
-                repr(near(settings.store)),
-                "does not exist",
-                "add sources with `unstale add`, or name it with --store",
-            )
-        )
-    store = SqliteStore(settings.store, versions=settings.keep, horizon=settings.horizon)
+    store = write_store(settings, create=create)
     try:
         yield store
     finally:
         store.close()
 
 
-def find_source(replica: SqliteReplica, text: str) -> int:
+def find_source(replica: Catalogue, text: str) -> int:
     """The id of the one source that is meant, or InputError that names those that could be."""
     source = replica.find(text)
     if source is None and "://" in text:
@@ -82,7 +60,7 @@ def find_source(replica: SqliteReplica, text: str) -> int:
     return _by_part(replica, text) if source is None else source
 
 
-def chosen(replica: SqliteReplica, sources: Sequence[str], where: Sequence[str], whole: bool) -> list[Listing]:
+def chosen(replica: Catalogue, sources: Sequence[str], where: Sequence[str], whole: bool) -> list[Listing]:
     """The sources that are named, or fulfil all conditions, or all of them; at least one."""
     ways = bool(sources) + bool(where) + whole
     require(ways == 1, "sources", "to work on", "must be named, or chosen with --where or --all", "do one of these")
@@ -91,7 +69,7 @@ def chosen(replica: SqliteReplica, sources: Sequence[str], where: Sequence[str],
     return list(listings_of(replica, ids))
 
 
-def matching(replica: SqliteReplica, where: Sequence[str]) -> list[int]:
+def matching(replica: Catalogue, where: Sequence[str]) -> list[int]:
     """The sources that fulfil all conditions: host=, kind=, tag=, paused=, or a pattern of addresses; * is any."""
     exact: dict[str, Any] = {}
     patterns = []
@@ -109,7 +87,7 @@ def matching(replica: SqliteReplica, where: Sequence[str]) -> list[int]:
     return [one.id for one in listings_of(replica, ids) if all(_fulfils(one, n, p) for n, p in patterns)]
 
 
-def _condition(replica: SqliteReplica, text: str) -> tuple[str, str]:
+def _condition(replica: Catalogue, text: str) -> tuple[str, str]:
     """A condition as a name and a value; InputError if nothing could ever fulfil it."""
     shown = repr(text[:60])
     name, equals, value = text.partition("=")
@@ -136,20 +114,10 @@ def _fulfils(one: Listing, name: str, pattern: str) -> bool:
     return fnmatchcase(getattr(one, name), pattern)
 
 
-def listings_of(replica: SqliteReplica, ids: Sequence[int]) -> Iterator[Listing]:
+def listings_of(replica: Catalogue, ids: Sequence[int]) -> Iterator[Listing]:
     """The listings of many sources, some at a time."""
     for begin in range(0, len(ids), _CHUNK):
         yield from replica.listings(ids[begin : begin + _CHUNK])
-
-
-def near(path: str) -> str:
-    """A path as it is seen from here; a database by its place, without who asks."""
-    if is_shared(path):
-        return path.rpartition("@")[2] or path
-    try:
-        return str(Path(path).relative_to(Path.cwd()))
-    except ValueError:
-        return path
 
 
 def counted(count: int) -> str:
@@ -161,7 +129,7 @@ def counted(count: int) -> str:
     return f"{count:,} source{'s' * (count != 1)}"
 
 
-def _by_part(replica: SqliteReplica, text: str) -> int:
+def _by_part(replica: Catalogue, text: str) -> int:
     found = replica.search(text, limit=_SHOWN + 1) if text else []
     if not found:
         raise InputError(sentence("source", repr(text[:80]), "is not listed", "see `unstale list`"))

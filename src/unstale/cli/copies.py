@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unstale.cli.choose import find_source
-from unstale.cli.reading import ago, firm, iso, reading, size, span
+from unstale.cli.reading import ago, firm, iso, size, span
+from unstale.cli.service import serving
 from unstale.cli.settings import load, settings_options
 from unstale.cli.show import console, finite, grid
 from unstale.errors import InputError, StoreError, require, sentence
-from unstale.keeper.outcomes import Answer
+from unstale.service import documents
 from unstale.units import DAY, parse_duration
 from unstale.writing import whole_file
 
 if TYPE_CHECKING:
-    from unstale.adapters.sqlite_replica import SqliteReplica
     from unstale.ports import Copy
-
-_ALL = 2**62
+    from unstale.service import FleetService
 
 
 @click.command()
@@ -62,10 +61,10 @@ def get(
     if replicas is not None:
         _from_replicas(source, replicas, k, oldest, output, as_json or head)
         return
-    with reading(load(config, store=store)) as replica:
-        number = find_source(replica, source)
-        copy = replica.copy(number, version)
-        facts = _facts(replica, number, copy, time.time())
+    with serving(load(config, store=store)) as service:
+        number = find_source(service.store, source)
+        copy = service.store.copy(number, version)
+        facts = _facts(service, number, copy)
     if copy is None:
         raise _missing(facts, version)
     checked = float(facts["since_checked"])
@@ -110,38 +109,18 @@ def history(source: str, limit: int, changes: bool, as_json: bool, config: str |
     SOURCE is an address, a part of one that no other source has, or an id.
     """
     now = time.time()
-    with reading(load(config, store=store)) as replica:
-        number = find_source(replica, source)
-        (listing,) = replica.listings([number])
-        # One more than is shown tells whether there are more.
-        polls = replica.observations(number, _ALL if changes else limit + 1)
-        polls = [poll for poll in polls if not changes or poll.answer is Answer.CHANGED]
-        kept = [found for version in replica.versions(number) if (found := replica.copy(number, version))]
-    more, polls = len(polls) > limit, polls[:limit]
-    versions: list[dict[str, Any]] = [
-        {
-            "version": one.version,
-            "taken_at": one.taken_at,
-            "bytes": len(one.body.data),
-            "media_type": one.body.media_type,
-            "sha256": one.digest.hex(),
-        }
-        for one in kept
-    ]
+    with serving(load(config, store=store)) as service:
+        number = find_source(service.store, source)
+        found = service.history(number, limit, changes=changes)
+    listing, polls, kept = found.listing, found.polls, found.versions
     if as_json:
-        told = [
-            {
-                "polled_at": iso(one.polled_at),
-                "answer": one.answer.value,
-                "elapsed": one.elapsed,
-                "modified_at": iso(one.modified),
-                "received": one.received,
-                "reason": one.reason,
-            }
-            for one in polls
-        ]
-        dated = [{**one, "taken_at": iso(float(one["taken_at"]))} for one in versions]
-        click.echo(json.dumps(finite({"id": number, "address": listing.address, "polls": told, "versions": dated})))
+        told = {
+            "id": number,
+            "address": listing.address,
+            "polls": [documents.observation(one) for one in polls],
+            "versions": [documents.version(one) | {"bytes": one.size} for one in kept],
+        }
+        click.echo(json.dumps(told))
         return
     out = console()
     out.print(listing.address, style="bold", highlight=False, markup=False, soft_wrap=True)
@@ -161,11 +140,11 @@ def history(source: str, limit: int, changes: bool, as_json: bool, config: str |
                 one.reason or since,
             )
         out.print(firm(table), highlight=False, markup=False)
-    if more:
+    if found.more:
         out.print("and older ones: see --limit", highlight=False)
     for copy in kept:
         out.print(
-            f"version {copy.version}, {size(len(copy.body.data))}, taken {ago(copy.taken_at, now)}: "
+            f"version {copy.version}, {size(copy.size)}, taken {ago(copy.taken_at, now)}: "
             f"unstale get {number} --version {copy.version}",
             highlight=False,
             markup=False,
@@ -173,15 +152,13 @@ def history(source: str, limit: int, changes: bool, as_json: bool, config: str |
         )
 
 
-def _facts(replica: SqliteReplica, source: int, copy: Copy | None, now: float) -> dict[str, Any]:
+def _facts(service: FleetService, source: int, copy: Copy | None) -> dict[str, Any]:
     """What is known of a copy; times are seconds since the epoch."""
-    from unstale.core.learning.outlook import WIDTH, outlook
-
-    standing = replica.columns_of([source], WIDTH)
-    seen = outlook(standing, now)
-    (listing,) = replica.listings([source])
-    newest = (replica.versions(source) or [0])[0]
+    moment = service.moment([source])
+    now, standing, seen = moment.now, moment.standing, moment.seen
     last, found = float(standing.last[0]), float(standing.found[0])
+    (listing,) = service.store.listings([source])
+    newest = (service.store.versions(source) or [0])[0]
     facts: dict[str, Any] = {
         "id": source,
         "address": listing.address,

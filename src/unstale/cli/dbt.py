@@ -10,15 +10,14 @@ from unstale.cli.choose import listings_of
 from unstale.cli.reading import iso
 
 if TYPE_CHECKING:
-    from unstale.adapters.sqlite_replica import SqliteReplica
-    from unstale.ports import FleetColumns
+    from unstale.ports import FleetColumns, ReadStore
 
 SCHEMA = "https://schemas.getdbt.com/dbt/sources/v3.json"
 _PERIODS = (("day", 86_400), ("hour", 3_600), ("minute", 60))
 
 
 def sources_json(
-    replica: SqliteReplica, standing: FleetColumns, now: float, warn_after: float | None, error_after: float | None
+    replica: ReadStore, standing: FleetColumns, now: float, warn_after: float | None, error_after: float | None
 ) -> tuple[dict[str, Any], str]:
     """The document, and the worst that is in it: pass, warn or fail.
 

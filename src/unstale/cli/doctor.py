@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unstale.cli.choose import counted, listings_of, near
-from unstale.cli.reading import engine_runs, size, span
+from unstale.cli.reading import size, span
+from unstale.cli.settings import is_shared
 from unstale.keeper.outcomes import Answer
 from unstale.keeper.replay import Polls, Taught, blank, replay
 
 if TYPE_CHECKING:
-    from unstale.adapters.sqlite_replica import SqliteReplica
     from unstale.cli.settings import Settings
-    from unstale.ports import FleetColumns, Observation
+    from unstale.ports import FleetColumns, Observation, ReadStore
+    from unstale.service import FleetService
 
 #: sources that a quick look replays, whose options it reads, and that are replayed together
 _QUICK, _ENOUGH, _TOGETHER = 1000, 20_000, 1000
@@ -52,16 +53,18 @@ class Replayed:
 
 
 def examine(
-    replica: SqliteReplica, settings: Settings, now: float, quick: bool, stage: Callable[[str], None]
+    service: FleetService, settings: Settings, quick: bool, stage: Callable[[str], None]
 ) -> tuple[list[str], list[str], Replayed]:
     """What was looked at, what was found, and how the replay went."""
-    from unstale.core.learning.outlook import WIDTH
-
     stage("verifying")
+    replica = service.store
+    one_file = not is_shared(settings.store)
+    what = "file" if one_file else "store"
     findings = [] if quick else [f"{problem}: restore a backup" for problem in replica.verify()]
-    checked = [] if quick else ["the file and every copy in it match their sums" if not findings else "the file"]
+    checked = [] if quick else [f"the {what} and every copy in it match their sums" if not findings else f"the {what}"]
     stage("reading")
-    standing = replica.fleet(WIDTH)
+    moment = service.moment()
+    standing, now, budget = moment.standing, moment.now, moment.config.budget
     stage("replaying")
     replayed = replay_all(replica, standing, quick)
     if replayed.worst > _ROUNDING:
@@ -71,17 +74,17 @@ def examine(
             "touched by it, and further polls mend it"
         )
     stage("looking")
-    for look in (_waiting, _clock, _learner):
-        findings += look(replica, standing, now, settings)
+    findings += [*_waiting(standing, now, budget), *_clock(standing, now), *_learner(standing)]
     findings += _environment(replica, standing, _ENOUGH if quick else _ALL)
     checked.append(f"{counted(len(standing.source))}: due times, clock, names of the environment")
     stage("machine")
-    findings += _machine(settings, standing)
-    checked.append(f"SQLite {_sqlite()}, {size(shutil.disk_usage(Path(settings.store).parent).free)} of disk free")
+    findings += [*(_disk(settings) if one_file else ()), *_machine(service, standing)]
+    free = f"SQLite {_sqlite()}, {size(shutil.disk_usage(Path(settings.store).parent).free)} of disk free"
+    checked.append(free if one_file else f"{near(settings.store)} answers; its disk and backups are its server's")
     return checked, findings, replayed
 
 
-def replay_all(replica: SqliteReplica, standing: FleetColumns, quick: bool) -> Replayed:
+def replay_all(replica: ReadStore, standing: FleetColumns, quick: bool) -> Replayed:
     """Learn again what polls taught, from the checkpoints on, and compare with the beliefs that are stored."""
     ids = standing.source
     if quick:
@@ -95,7 +98,7 @@ def replay_all(replica: SqliteReplica, standing: FleetColumns, quick: bool) -> R
     return Replayed(len(ids), polls, equal, differ, unknown, moving, worst)
 
 
-def _compare(replica: SqliteReplica, ids: list[int]) -> tuple[np.ndarray[Any, Any], float]:
+def _compare(replica: ReadStore, ids: list[int]) -> tuple[np.ndarray[Any, Any], float]:
     from unstale.core.learning.outlook import WIDTH
 
     before = replica.columns_of(ids, WIDTH)
@@ -124,7 +127,7 @@ def _compare(replica: SqliteReplica, ids: list[int]) -> tuple[np.ndarray[Any, An
     ), worst
 
 
-def _start(replica: SqliteReplica, ids: list[int], width: int) -> tuple[Taught, Polls]:
+def _start(replica: ReadStore, ids: list[int], width: int) -> tuple[Taught, Polls]:
     """Where to begin, the checkpoint or nothing, and the polls since, oldest first."""
     start = blank(len(ids), width)
     rows: list[int] = []
@@ -151,7 +154,7 @@ def _start(replica: SqliteReplica, ids: list[int], width: int) -> tuple[Taught, 
     )
 
 
-def _waiting(replica: SqliteReplica, standing: FleetColumns, now: float, settings: Settings) -> Iterator[str]:
+def _waiting(standing: FleetColumns, now: float, budget: float) -> Iterator[str]:
     from unstale.core.learning.due import FAILURE_SPREAD, MOST_DOUBLINGS
     from unstale.core.learning.learner import EXPLORE
 
@@ -162,7 +165,7 @@ def _waiting(replica: SqliteReplica, standing: FleetColumns, now: float, setting
         yield f"due times of {counted(never)} are never: poll them with `unstale hint`"
     cost = float(standing.cost[awake].sum())
     if cost > 0.0:
-        scale = EXPLORE * cost / settings.budget
+        scale = EXPLORE * cost / budget
         longest = np.maximum(np.minimum(standing.longest, scale), standing.shortest)
         # After failures the wait is longer, and a new price may come with twice the old interval.
         longest = 2.0 * longest * np.where(standing.failures > 0, (1.0 + FAILURE_SPREAD) * 2.0**MOST_DOUBLINGS, 1.0)
@@ -174,7 +177,7 @@ def _waiting(replica: SqliteReplica, standing: FleetColumns, now: float, setting
             )
 
 
-def _clock(replica: SqliteReplica, standing: FleetColumns, now: float, settings: Settings) -> Iterator[str]:
+def _clock(standing: FleetColumns, now: float) -> Iterator[str]:
     ahead = standing.last[np.isfinite(standing.last)]
     count = int((ahead > now + _AHEAD).sum())
     if count:
@@ -184,7 +187,7 @@ def _clock(replica: SqliteReplica, standing: FleetColumns, now: float, settings:
         )
 
 
-def _learner(replica: SqliteReplica, standing: FleetColumns, now: float, settings: Settings) -> Iterator[str]:
+def _learner(standing: FleetColumns) -> Iterator[str]:
     from unstale.core.learning.state import unpacked
 
     state = standing.settings.get("learner")
@@ -192,7 +195,7 @@ def _learner(replica: SqliteReplica, standing: FleetColumns, now: float, setting
         yield "what the fleet has in common was stored by another version: it is learned anew, there is nothing to do"
 
 
-def _environment(replica: SqliteReplica, standing: FleetColumns, most: int) -> Iterator[str]:
+def _environment(replica: ReadStore, standing: FleetColumns, most: int) -> Iterator[str]:
     missing: dict[str, list[str]] = {}
     ids = standing.source[~standing.paused]
     for one in listings_of(replica, ids[:: -(-len(ids) // most) or 1].tolist()):
@@ -214,9 +217,7 @@ def _names(thing: Any) -> set[str]:
     return set().union(*(_names(part) for part in inside))
 
 
-def _machine(settings: Settings, standing: FleetColumns) -> Iterator[str]:
-    from importlib.util import find_spec
-
+def _disk(settings: Settings) -> Iterator[str]:
     file = Path(settings.store)
     held, free = file.stat().st_size, shutil.disk_usage(file.parent).free
     if free < _ROOM * held:
@@ -224,13 +225,21 @@ def _machine(settings: Settings, standing: FleetColumns) -> Iterator[str]:
             f"disk of {near(settings.store)} has {size(free)} left for a store of {size(held)}: make room, or "
             "lower keep and horizon in the settings"
         )
+
+
+def _machine(service: FleetService, standing: FleetColumns) -> Iterator[str]:
+    from importlib.util import find_spec
+
     if find_spec("numba") is None and len(standing.source) > _COMPILED:
         yield (
             f"numba is not installed, and {counted(len(standing.source))} learn slowly without it: "
             "pip install 'unstale[fast]'"
         )
-    if engine_runs(settings) is False:
-        yield "no engine is running, copies grow old: start it with `unstale run`"
+    if service.running() is False:
+        how = "`unstale run`" if service.store.alive() is None else "`unstale worker`"
+        yield f"no engine is running, copies grow old: start it with {how}"
+    if waiting := service.budget().waiting:
+        yield waiting
 
 
 def _sqlite() -> str:

@@ -12,6 +12,7 @@ import click
 
 from unstale.cli.choose import counted, near
 from unstale.cli.reading import reading, size, span
+from unstale.cli.service import serving
 from unstale.cli.settings import load, one_file, settings_options
 from unstale.cli.show import Stages
 
@@ -28,9 +29,12 @@ def backup(file: str, config: str | None, store: str | None) -> None:
     FILE is a store of its own, as of one instant: `unstale status --store FILE` reads it. It appears whole or not at
     all, and never replaces another one.
     """
+    from unstale.adapters.sqlite_replica import SqliteReplica
+
     begun, settings = time.monotonic(), one_file(load(config, store=store), "back it up with pg_dump")
     with Stages(1) as stages, reading(settings) as replica:
         stages.next("copying")
+        assert isinstance(replica, SqliteReplica)
         replica.backup(file)
     took = time.monotonic() - begun
     click.echo(f"wrote {near(str(Path(file).absolute()))}: {size(Path(file).stat().st_size)} in {span(took)}")
@@ -44,15 +48,15 @@ def backup(file: str, config: str | None, store: str | None) -> None:
 def doctor(ctx: click.Context, quick: bool, as_json: bool, config: str | None, store: str | None) -> None:
     """Is everything as it should be? Verify the store, and learn all that polls taught again.
 
-    The file and every copy are checked against their sums, and beliefs against what replaying the observations gives,
+    The store and every copy are checked against their sums, and beliefs against what replaying the observations gives,
     bit for bit. Then due times, the clock, the environment, the disk and the engine. Each finding is a sentence with
     its remedy. The exit code is 0 if all is well and 1 if something was found.
     """
     from unstale.cli.doctor import examine
 
-    settings = one_file(load(config, store=store), "its own checks are PostgreSQL's")
-    with Stages(5) as stages, reading(settings) as replica:
-        checked, findings, replayed = examine(replica, settings, time.time(), quick, stages.next)
+    settings = load(config, store=store)
+    with Stages(5) as stages, serving(settings) as service:
+        checked, findings, replayed = examine(service, settings, quick, stages.next)
     if as_json:
         worst = replayed.worst if math.isfinite(replayed.worst) else None
         told = {

@@ -15,8 +15,7 @@ from unstale.errors import StoreError
 from unstale.units import DAY, format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from unstale.adapters.sqlite_store import SqliteStore
-    from unstale.ports import Observation
+    from unstale.ports import Observation, Store
 
 #: seconds between two looks at whether the engine has polled
 LOOK = 0.05
@@ -54,14 +53,14 @@ def poll(sources: tuple[str, ...], wait: str, config: str | None, store: str | N
         raise SystemExit(1)
 
 
-def _by_the_engine(store: SqliteStore, ids: Sequence[int], before: dict[int, int], patience: float) -> None:
+def _by_the_engine(store: Store, ids: Sequence[int], before: dict[int, int], patience: float) -> None:
     store.set_due(ids, [time.time()] * len(ids))
     end = time.monotonic() + patience
     while time.monotonic() < end and any(_newest(store, source) == before[source] for source in ids):
         time.sleep(LOOK)
 
 
-def _by_ourselves(settings: Settings, store: SqliteStore, ids: Sequence[int]) -> None:
+def _by_ourselves(settings: Settings, store: Store, ids: Sequence[int]) -> None:
     from unstale.cli.compose import config_of, content_of, poll_once, rules_of
     from unstale.core.learning.state import WIDTH
     from unstale.engine.config import scheduler_of
@@ -83,12 +82,12 @@ def _by_ourselves(settings: Settings, store: SqliteStore, ids: Sequence[int]) ->
     store.record(entries_of(scheduler, outcomes)[0])
 
 
-def _newest(store: SqliteStore, source: int) -> int:
+def _newest(store: Store, source: int) -> int:
     seen: list[Observation] = store.observations(source, 1)
     return seen[0].token if seen else 0
 
 
-def _say(store: SqliteStore, source: int, before: int) -> bool:
+def _say(store: Store, source: int, before: int) -> bool:
     """One line about what came of it; whether the source has answered."""
     from unstale.keeper.outcomes import Answer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
+import os
 import secrets
 import signal
 import sys
@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unstale.calendar import DAYS, Hours
 from unstale.cli.logging_option import log_as, log_option
-from unstale.cli.settings import Settings, load, settings_options
+from unstale.cli.settings import Settings, load, near, settings_options
 from unstale.errors import InputError, sentence
-from unstale.units import DAY
 
 if TYPE_CHECKING:
     from unstale.server.sessions import Role
@@ -99,7 +97,7 @@ def serve(
 
     def ready(number: int) -> None:
         at = f"http://{_shown(host)}:{number}"
-        what = f"{', '.join(proxied)} at {at}/" if proxied else f"{settings.store} at {at}/"
+        what = f"{', '.join(proxied)} at {at}/" if proxied else f"{near(settings.store)} at {at}/"
         click.echo(f"serving {what}{f' (log in with {made} to change things there)' if made else ''}, stop with Ctrl-C")
 
     with contextlib.suppress(KeyboardInterrupt):
@@ -133,8 +131,7 @@ async def run(
     `made` is a token for this run, where the environment has none.
     """
     from unstale.adapters.environment import filled
-    from unstale.adapters.sqlite_replica import SqliteReplica
-    from unstale.cli.books import FleetService
+    from unstale.cli.service import read_store, service_of
     from unstale.server.app import replica
     from unstale.server.asking import StoreAsker
     from unstale.server.auth import OWN_NAMES, check_binding, is_near
@@ -148,18 +145,18 @@ async def run(
     own, token = settings.server, token_of(settings)
     name = settings.replicas.name or name
     with ExitStack() as opened:
-        shelf = SqliteReplica(settings.store)
+        shelf = read_store(settings)
         opened.callback(shelf.close)
-        books = FleetService(settings, writing=True)
-        opened.callback(books.close)
-        asker = StoreAsker(books, shelf, time.time)
+        service = service_of(settings)
+        opened.callback(service.close)
+        asker = StoreAsker(service, shelf, time.time)
         numeric, port = place(host, port)
-        near = is_near(numeric)
+        home = is_near(numeric)
         check_binding(numeric, token)
         key = token or made or secrets.token_hex()
-        names = (*OWN_NAMES, _shown(host), _shown(numeric), *own.names) if near else ()
+        names = (*OWN_NAMES, _shown(host), _shown(numeric), *own.names) if home else ()
         stop = stop or ended(tied)
-        more = views(books, time.time, rules=lambda name: _granted(settings, name), replicas=lambda: _others(settings))
+        more = views(service, replicas=lambda: _others(settings))
         if settings.replicas.tell:
             more.append(digest_route(shelf, time.time, name))
         app = replica(
@@ -167,18 +164,18 @@ async def run(
             name=name,
             asker=asker if ask else None,
             token=key,
-            books=books,
+            service=service,
             poller=asker,
             secret=filled(own.hub_secret),
-            closed=not near,
+            closed=not home,
             names=names,
             more=more,
         )
         passwords: dict[Role, str] = {"reader": filled(own.reader_password), "operator": filled(own.operator_password)}
-        door = Door(app, Sessions(key, passwords, clock=time.time), key, home="reader" if near else None)
+        door = Door(app, Sessions(key, passwords, clock=time.time), key, home="reader" if home else None)
         weighing = None
         if own.weigh:
-            weighing = asyncio.create_task(Weigher(books, app.copies.take, time.time).run())
+            weighing = asyncio.create_task(Weigher(service, app.copies.take, time.time).run())
         try:
             await listen_and_serve(door, numeric, port, token=key, stop=stop, ready=ready, ending=app.close)
         finally:
@@ -192,7 +189,7 @@ async def beside(settings: Settings, listen: str, stop: asyncio.Event, say: Say)
 
     What keeps it from serving is said in one line, and the engine goes on.
     """
-    command = ["serve", "--tied", "--ask", "--store", settings.store, "--listen", listen]
+    command = ["serve", "--tied", "--ask", "--listen", listen]
     command += ["--config", str(settings.path)] if settings.path else []
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
@@ -203,6 +200,8 @@ async def beside(settings: Settings, listen: str, stop: asyncio.Event, say: Say)
         stdin=pipe,
         stdout=pipe,
         stderr=pipe,
+        # Not as an argument: what others may see of a process must hold no password.
+        env={**os.environ, "UNSTALE_STORE": settings.store},
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -247,28 +246,6 @@ def ended(tied: bool = False) -> asyncio.Event:
     if tied:
         threading.Thread(target=wait_for_end, daemon=True).start()
     return stop
-
-
-def _granted(settings: Settings, name: str) -> dict[str, Any]:
-    """What the settings grant a host, as the dashboard shows it."""
-    own = settings.host(name)
-    cap = None if not own.budget or math.isinf(own.budget) else DAY * own.budget
-    return {
-        "spacing": own.spacing,
-        "concurrency": own.concurrency,
-        "budget_per_day": cap,
-        "windows": "; ".join(map(_hours, own.windows)),
-    }
-
-
-def _hours(one: Hours) -> str:
-    """Allowed hours as they are written."""
-
-    def at(seconds: int) -> str:
-        return f"{seconds // 3600 % 24:02}:{seconds % 3600 // 60:02}"
-
-    days = "" if len(one.days) == 7 else " " + ",".join(DAYS[day].capitalize() for day in sorted(one.days))
-    return f"{at(one.begin)}-{at(one.begin + one.length)}{days} {one.zone.key}"
 
 
 def _others(settings: Settings) -> dict[str, Any]:

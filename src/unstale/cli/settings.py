@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import click
 
+from unstale.addresses import without_secrets
 from unstale.calendar import Hours
 from unstale.cli import forms
 from unstale.errors import InputError, require, sentence, suggestion
@@ -222,6 +223,20 @@ def is_shared(store: str) -> bool:
     (True, False)
     """
     return store.startswith(("postgresql://", "postgres://"))
+
+
+def near(path: str) -> str:
+    """A path as it is seen from here; a database by its place, without who asks and with what.
+
+    >>> near("postgresql://me:s3cret@db/fleet?password=x")
+    'postgresql://db/fleet'
+    """
+    if is_shared(path):
+        return without_secrets(path)
+    try:
+        return str(Path(path).relative_to(Path.cwd()))
+    except ValueError:
+        return path
 
 
 def one_file(settings: Settings, remedy: str) -> Settings:

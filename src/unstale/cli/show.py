@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from unstale.errors import require
+from unstale.service.documents import finite as finite
 from unstale.units import format_duration, format_rate
 
 if TYPE_CHECKING:
@@ -61,15 +62,6 @@ def grid(*names: str) -> Table:
     for k, name in enumerate(names):
         table.add_column(name, justify="right" if k and name else "left", no_wrap=True)
     return table
-
-
-def finite(thing: Any) -> Any:
-    """The same without infinities and NaN, which JSON has not: null."""
-    if isinstance(thing, dict):
-        return {key: finite(value) for key, value in thing.items()}
-    if isinstance(thing, list):
-        return [finite(value) for value in thing]
-    return None if isinstance(thing, float) and not math.isfinite(thing) else thing
 
 
 def moment(name: str, text: str | None) -> float | None:

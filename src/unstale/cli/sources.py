@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from unstale.cli.choose import chosen, counted, listings_of, matching, opened, where_option
+from unstale.cli.choose import chosen, counted, listings_of, matching, where_option
 from unstale.cli.describe import describing, fields_of
 from unstale.cli.reading import reading
+from unstale.cli.service import serving
 from unstale.cli.settings import load, settings_options
-from unstale.cli.show import console, finite, grid
+from unstale.cli.show import console, grid
 from unstale.errors import require
 from unstale.secrecy import shown_address
+from unstale.service import documents
 from unstale.units import DAY, format_duration
 
 if TYPE_CHECKING:
@@ -60,21 +60,11 @@ def edit(
       unstale edit example.org/news --weight 5
       unstale edit --where host=example.org --max-interval 1d --header Authorization=
     """
-    from unstale.cli.fetchers import admission_of
-    from unstale.lists.rows import listing_of
-
     fields = fields_of(said)
     require(fields, "changes", "to make", "are missing", "give for example --weight 3")
-    settings = load(config, store=store)
-    check = admission_of(settings)
-    with opened(settings) as kept:
-        old = chosen(kept, sources, where, whole)
-        kept.add(
-            [listing_of({"address": one.address, **fields}, one, check.changing(one)) for one in old],
-            time.time(),
-            duplicates="replace",
-        )
-    click.echo(f"changed {counted(len(old))}")
+    with serving(load(config, store=store)) as service:
+        count = service.edit([one.id for one in chosen(service.store, sources, where, whole)], fields)
+    click.echo(f"changed {counted(count)}")
 
 
 @click.command()
@@ -110,12 +100,12 @@ def remove(
     store: str | None,
 ) -> None:
     """Forget sources, with their copies and all that polls taught."""
-    with opened(load(config, store=store)) as kept:
-        gone = chosen(kept, sources, _conditions(where, host), whole)
+    with serving(load(config, store=store)) as service:
+        gone = chosen(service.store, sources, _conditions(where, host), whole)
         if not yes:
             named = gone[0].address if len(gone) == 1 else counted(len(gone))
             click.confirm(f"Remove {named} with all copies and observations?", abort=True, err=True)
-        count = kept.remove([one.id for one in gone])
+        count = service.remove([one.id for one in gone])
     click.echo(f"removed {counted(count)}")
 
 
@@ -133,7 +123,8 @@ def list_(
         ids = matching(kept, _conditions(where, host))
         shown = kept.listings(ids[:limit])
     if as_json:
-        click.echo(json.dumps({"total": len(ids), "sources": [finite(_plain(one)) for one in shown]}))
+        told = [documents.listing(one) | {"added_at": one.added_at} for one in shown]
+        click.echo(json.dumps({"total": len(ids), "sources": told}))
     else:
         _print(shown, len(ids))
 
@@ -166,21 +157,18 @@ def hint(
     store: str | None,
 ) -> None:
     """Say that sources have probably changed: they are polled as soon as the budget allows."""
-    with opened(load(config, store=store)) as kept:
-        meant = chosen(kept, sources, _conditions(where, host), whole)
-        kept.set_due([one.id for one in meant], [time.time()] * len(meant))
+    with serving(load(config, store=store)) as service:
+        meant = chosen(service.store, sources, _conditions(where, host), whole)
+        service.hint([one.id for one in meant])
     paused = sum(one.paused for one in meant)
     but = f", but {paused:,} paused: see `unstale resume`" if paused else ""
     click.echo(f"{counted(len(meant))} due now{but}")
 
 
 def _set_paused(paused: bool, host: str | None, config: str | None, store: str | None, which: dict[str, Any]) -> int:
-    with opened(load(config, store=store)) as kept:
-        meant = chosen(kept, which["sources"], _conditions(which["where"], host), which["whole"])
-        other = [replace(one, paused=paused) for one in meant if one.paused != paused]
-        if other:
-            kept.add(other, time.time(), duplicates="replace")
-    return len(other)
+    with serving(load(config, store=store)) as service:
+        meant = chosen(service.store, which["sources"], _conditions(which["where"], host), which["whole"])
+        return service.pause([one.id for one in meant if one.paused != paused], paused)
 
 
 def _conditions(where: tuple[str, ...], host: str | None) -> tuple[str, ...]:
@@ -211,19 +199,3 @@ def _print(shown: list[Listing], total: int) -> None:
 
 def _interval(seconds: float) -> str:
     return format_duration(seconds / DAY) if 0.0 < seconds < math.inf else ""
-
-
-def _plain(one: Listing) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "address": shown_address(one.address),
-        "kind": one.kind,
-        "weight": one.weight,
-        "cost": one.cost,
-        "host": one.host,
-        "min_interval": one.shortest,
-        "max_interval": one.longest,
-        "paused": one.paused,
-        "options": dict(one.options),
-        "added_at": one.added_at,
-    }

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from unstale.cli.reading import brief, reading
-from unstale.cli.settings import Settings, load, settings_options
+from unstale.cli.reading import brief
+from unstale.cli.service import serving
+from unstale.cli.settings import load, near, settings_options
 from unstale.cli.show import console
+from unstale.secrecy import shown_address
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from unstale.adapters.sqlite_replica import SqliteReplica
+    from unstale.service import FleetService
+    from unstale.service.records import Totals
 
 #: seconds between two looks, and the share of the time that looking may take
 LIVE, SHARE = 1.0, 0.1
@@ -34,8 +37,8 @@ def top(config: str | None, store: str | None) -> None:
     """
     settings = load(config, store=store)
     out = console()
-    with reading(settings) as replica:
-        watch = Watch(settings, replica)
+    with serving(settings) as service:
+        watch = Watch(service, near(settings.store))
         if not out.is_terminal:
             out.print(watch.draw(out.width, 10), highlight=False)
             return
@@ -54,9 +57,9 @@ def top(config: str | None, store: str | None) -> None:
 class Watch:
     """Draws a store as it stands, and its pace since it was looked at first, a minute ago at most."""
 
-    def __init__(self, settings: Settings, replica: SqliteReplica) -> None:
-        self._settings, self._replica = settings, replica
-        self._past: deque[tuple[float, dict[str, int]]] = deque()
+    def __init__(self, service: FleetService, name: str) -> None:
+        self._service, self._name = service, name
+        self._past: deque[tuple[float, Totals]] = deque()
         self._fresh: deque[float] = deque(maxlen=24)
 
     def draw(self, width: int, rows: int) -> RenderableType:
@@ -64,20 +67,23 @@ class Watch:
         from rich.console import Group
         from rich.text import Text
 
-        from unstale.cli.status import _WIDE, _numbers, _table, _worst, described, look
+        from unstale.cli.status import WIDE, numbers, table
 
-        view = look(self._replica, self._settings)
-        lines = described(self._replica, view, _worst(view, rows))
-        self._past.append((time.monotonic(), self._replica.counters()))
+        status = self._service.status(limit=rows)
+        self._past.append((time.monotonic(), status.totals))
         while self._past[-1][0] - self._past[0][0] > 60.0:
             self._past.popleft()
-        self._fresh.append(view.fresh)
-        said = [f"{brief(line['address'])}: {line['reason'] or 'no reason told'}" for line in lines if line["failures"]]
+        self._fresh.append(status.fresh if status.counts.polled else 0.0)
+        said = [
+            f"{brief(shown_address(one.listing.address))}: {one.reason or 'no reason told'}"
+            for one in status.worst
+            if one.failures
+        ]
         return Group(
-            Text(f"unstale keeps {self._settings.store} fresh; Ctrl-C ends this view only", style="bold"),
-            self._pace(_numbers(self._settings, view)),
+            Text(f"unstale keeps {self._name} fresh; Ctrl-C ends this view only", style="bold"),
+            self._pace(numbers(status)),
             Text(""),
-            _table(lines, view.now, width >= _WIDE) if lines else Text("no sources yet: `unstale add` some"),
+            table(status, width >= WIDE) if status.worst else Text(""),
             Text("\n".join(["", *said[:TROUBLES]]) if said else "", style="yellow"),
         )
 
@@ -88,9 +94,9 @@ class Watch:
         (then, first), (now, last) = self._past[0], self._past[-1]
         course = "".join(_BARS[min(int(8.999 * max(x, 0.0)), 8)] for x in self._fresh)
         numbers.add_row("course", f"[green]{course}[/green]", "of the freshness while this is open")
-        names = {"polls": "recorded", "new copies": "changed", "failures": "failed"}
+        names = {"polls": "polls", "new copies": "changed", "failures": "failed"}
         for name, counter in names.items():
-            total = last.get(counter, 0)
-            rate = (total - first.get(counter, 0)) / max(now - then, 1e-9)
+            total: int = getattr(last, counter)
+            rate = (total - getattr(first, counter)) / max(now - then, 1e-9)
             numbers.add_row(name, f"{total:,}", f"so far, {_per(rate)} now" if now > then else "so far")
         return numbers

@@ -12,6 +12,7 @@ import numpy as np
 from unstale.calendar import Hours, spans
 from unstale.core.checks import number
 from unstale.engine.host_limits import WEEK, HostLimits, opens_in
+from unstale.engine.said import BUDGET, BudgetSaid
 from unstale.keeper.living import learner_of
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.keeper.spending import BURST_SECONDS, LATEST, seconds_to_next_look, usual_burst
@@ -41,10 +42,13 @@ class EngineConfig:
     hosts: tuple[str, ...] = field(default=(), compare=False)
     #: the budget that the settings say, which the store's own may overrule; 0: the same
     settled: float = 0.0
+    #: polls per second that sources which were never polled may have beside the budget, within their hosts' limits
+    first_rate: float = 0.0
 
     def __post_init__(self) -> None:
         number("budget", self.budget, above=0)
         number("burst", self.burst, least=0)
+        number("first_rate", self.first_rate, least=0)
         if self.settled == 0.0:
             object.__setattr__(self, "settled", self.budget)
 
@@ -66,14 +70,9 @@ class EngineConfig:
 
     def amended(self, settings: Mapping[str, bytes]) -> EngineConfig:
         """These config with the budget that an operator has set in the store, if any."""
-        told = settings.get("budget", b"")
-        try:
-            budget = float(told) if told else self.settled
-        except ValueError:
-            budget = self.settled
-        if budget == self.budget or not (math.isfinite(budget) and budget > 0.0):
-            return self
-        return replace(self, budget=budget)
+        word = BudgetSaid.read(settings.get(BUDGET, b""))
+        budget = self.settled if word is None else word.budget
+        return self if budget == self.budget else replace(self, budget=budget)
 
     @cached_property
     def _share(self) -> float:

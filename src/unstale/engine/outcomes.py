@@ -106,6 +106,8 @@ def entries_of(scheduler: Scheduler, batch: Sequence[PollOutcome]) -> tuple[list
             o.fetched.received,
             o.fetched.reason,
             o.body,
+            float(scheduler.learner.columns.cost[row]),
+            o.fetched.requests,
         )
         for o, row, at, when in zip(mine, which.tolist(), due.tolist(), said, strict=True)
     ]

@@ -1,7 +1,14 @@
-"""What is going on, for those who look on: the fleet as the engine believes it to be at this moment."""
+"""How fresh a fleet is, and how fresh it would be if all were polled equally often: one comparison for all who tell.
+
+Rules of this file:
+1. Both count the same sources: all that are not paused. What never answered is stale under either way of polling, and
+   what fails now stands as it does: it would fail if it were polled evenly too, and its budget is the others'.
+2. Until most of what answers has been looked at twice, nothing is known but a prior: then there is no comparison.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,6 +21,98 @@ from unstale.keeper.scheduler import Integers, Scheduler
 
 #: sources that are looked at to tell how the whole fleet stands
 ENOUGH = 20_000
+#: the share of the weight that must have been looked at twice before a comparison says more than a prior
+LEARNED = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some sources, none of them paused, as far as a comparison needs them."""
+
+    beliefs: Floats
+    last: Floats
+    found: Floats
+    settings: Mapping[str, bytes]
+    weight: Floats
+    cost: Floats
+    failures: Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Mean freshness by weight, ours now and if polled evenly; NaN where there is nothing, or not enough, to tell.
+
+    `learned` is the share of the weight of those that do not fail that has been looked at twice.
+    """
+
+    fresh: float
+    even: float
+    learned: float
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSummary:
+    """How a fleet stands: `rows` of the scheduler with what is believed of them, and the comparison."""
+
+    rows: Integers
+    outlook: Outlook
+    compared: Comparison
+
+    @property
+    def fresh(self) -> float:
+        """The mean freshness by weight, 0 where there is nothing."""
+        return 0.0 if math.isnan(self.compared.fresh) else self.compared.fresh
+
+    @property
+    def even(self) -> float:
+        """The same, were all polled equally often; 0 before enough was learned to tell."""
+        return 0.0 if math.isnan(self.compared.even) else self.compared.even
+
+
+def compare(rows: Rows, seen: Outlook, budget: float, cost: float | None = None) -> Comparison:
+    """Ours and even over these sources; `cost` is that of all polls of one even round, if these are only a part.
+
+    Ours is Σ weight·fresh / Σ weight. Even polls every source that does not fail once in cost/budget seconds, and has
+    the mean of its freshness over that interval; the others count as they stand. With equal beliefs everywhere the two
+    agree but for the moment of the look.
+    """
+    weight = rows.weight
+    total = float(weight.sum())
+    if not total > 0.0:
+        return Comparison(math.nan, math.nan, 0.0)
+    fresh = float(weight @ seen.fresh) / total
+    sound, answered = rows.failures == 0, np.isfinite(rows.last)
+    twice = sound & answered & rows.beliefs.any(axis=1)
+    reached = float(weight[sound].sum())
+    learned = float(weight[twice].sum()) / reached if reached > 0.0 else 0.0
+    round_cost = float(rows.cost[sound].sum()) if cost is None else cost
+    if learned < LEARNED or not (budget > 0.0 and round_cost > 0.0):
+        return Comparison(fresh, math.nan, learned)
+    polled = np.flatnonzero(sound & answered)
+    others = float(weight @ seen.fresh) - float(weight[polled] @ seen.fresh[polled])
+    some = polled[:: -(-len(polled) // ENOUGH) or 1]
+    part = _Held(rows.beliefs[some], rows.last[some], rows.found[some], rows.settings)
+    evenly = even_freshness(part, weight[some], round_cost / budget) * float(weight[polled].sum())
+    return Comparison(fresh, min(max((evenly + others) / total, 0.0), 1.0), learned)
+
+
+def summary(scheduler: Scheduler, now: float, budget: float) -> FleetSummary:
+    """The fleet of an engine at a moment; of a large one every so manieth source."""
+    active = np.flatnonzero(~scheduler.paused)
+    rows = active[:: -(-len(active) // ENOUGH) or 1]
+    columns = scheduler.learner.columns
+    held = Rows(
+        columns.rows[rows],
+        scheduler.answered[rows],
+        columns.found[rows],
+        {"learner": kept(scheduler.learner)},
+        scheduler.weight[rows],
+        columns.cost[rows],
+        scheduler.failures[rows],
+    )
+    seen = outlook(held, now)
+    sound = active[scheduler.failures[active] == 0]
+    return FleetSummary(rows, seen, compare(held, seen, budget, float(columns.cost[sound].sum())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,33 +121,3 @@ class _Held:
     last: Floats
     found: Floats
     settings: Mapping[str, bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class FleetSummary:
-    """How a fleet stands: `rows` of the scheduler with what is believed of them, and the mean freshness by weight.
-
-    `even` is the freshness if all were polled equally often for the same budget, as far as rates are known.
-    """
-
-    rows: Integers
-    outlook: Outlook
-    fresh: float
-    even: float
-
-
-def summary(scheduler: Scheduler, now: float, budget: float) -> FleetSummary:
-    """The fleet at a moment; of a large one every so manieth source."""
-    active = np.flatnonzero(~scheduler.paused)
-    rows = active[:: -(-len(active) // ENOUGH) or 1]
-    columns = scheduler.learner.columns
-    held = _Held(
-        columns.rows[rows], scheduler.answered[rows], columns.found[rows], {"learner": kept(scheduler.learner)}
-    )
-    seen = outlook(held, now)
-    weight = scheduler.weight[rows]
-    total = float(weight.sum())
-    if total <= 0.0:
-        return FleetSummary(rows, seen, 0.0, 0.0)
-    interval = float(columns.cost[active].sum()) / budget
-    return FleetSummary(rows, seen, float(weight @ seen.fresh) / total, even_freshness(held, weight, interval))

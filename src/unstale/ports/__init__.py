@@ -2,6 +2,7 @@
 
 from unstale.ports.records import (
     LEARNER,
+    MILLIONTHS,
     Announced,
     Body,
     Checkpoint,
@@ -40,6 +41,7 @@ from unstale.ports.world import Clock, Digest, Fetched, Fetcher, Peering, Reques
 
 __all__ = [
     "LEARNER",
+    "MILLIONTHS",
     "Announced",
     "Audit",
     "Body",

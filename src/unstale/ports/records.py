@@ -15,6 +15,8 @@ from unstale.keeper.outcomes import Answer
 
 #: the setting that holds the learner's shared state; every state it has had is kept while observations need it
 LEARNER = "learner"
+#: a store counts in whole numbers: what polls cost is counted in millionths
+MILLIONTHS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,9 @@ class Entry:
     received: int = 0
     reason: str = ""
     body: Body | None = None
+    #: what it took from the budget, and the requests it took: redirects and robots.txt are requests too
+    cost: float = 1.0
+    requests: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,8 @@ class Replica(Protocol):
         """Totals since the store was made; claimed = recorded + given_back + expired + ended + those held now.
 
         `ended` counts claims that pausing or removing ended, `dropped` entries that came without a claim, `edited`
-        the calls that added, replaced or removed sources: who holds the fleet in memory reads it anew then.
+        the calls that added, replaced or removed sources: who holds the fleet in memory reads it anew then. `first`
+        counts first copies among what `changed`, `spent` what polls cost, in millionths, `requests` what they sent.
         """
 
     def setting(self, name: str) -> bytes:
@@ -186,6 +187,9 @@ class Shelf(Protocol):
 
     def answered_at(self) -> float:
         """When any source last answered; -inf if none of the newest thousand polls was answered."""
+
+    def alive(self) -> int | None:
+        """How many workers have given a sign of life lately; None for a store that one process keeps."""
 
 
 class Audit(Protocol):

@@ -63,6 +63,8 @@ class Fetched:
     spacing: float = 0.0
     via: str = ""
     not_before: float = -math.inf
+    #: requests that were sent for it, redirects and robots.txt included
+    requests: int = 1
 
 
 class Clock(Protocol):

@@ -15,13 +15,14 @@ from unstale.ports import ReadStore
 from unstale.server import bounds, endpoints
 from unstale.server.api_fleet import Fleet
 from unstale.server.api_sources import Sources
-from unstale.server.books import Books
 from unstale.server.endpoints import Call, Endpoint, as_json
 from unstale.server.endpoints import refusal as refusal
 from unstale.server.live import Live
 from unstale.server.metrics import Metrics
 from unstale.server.shelf import Asker
+from unstale.server.slowly import Slowly
 from unstale.server.websub import Websub
+from unstale.service import FleetService
 
 
 def health(shelf: ReadStore, clock: Callable[[], float]) -> list[BaseRoute]:
@@ -50,18 +51,20 @@ def health(shelf: ReadStore, clock: Callable[[], float]) -> list[BaseRoute]:
 
 
 def api(
-    books: Books,
-    clock: Callable[[], float],
+    service: FleetService,
     asker: Asker | None,
     served: Mapping[int, int],
     *,
     token: str | None = None,
     secret: str = "",
     live: Live | None = None,
+    slowly: Slowly | None = None,
 ) -> list[BaseRoute]:
     """Everything under /api/v1, /metrics, and the callbacks of hubs if there is a token to make them from."""
-    table: list[Endpoint] = [*Fleet(books, clock).endpoints(), *Sources(books, clock, asker).endpoints()]
-    more: list[BaseRoute] = [Route("/metrics", Metrics(books, clock, served).tell)]
+    # One for all: whoever asks in the same moment is told the same.
+    slowly = slowly or Slowly()
+    table: list[Endpoint] = [*Fleet(service, slowly).endpoints(), *Sources(service, asker).endpoints()]
+    more: list[BaseRoute] = [Route("/metrics", Metrics(service, served, slowly).tell)]
     if live is not None:
         table.append(
             Endpoint(
@@ -74,7 +77,7 @@ def api(
             )
         )
     if token is not None:
-        websub = Websub(books, token, secret)
+        websub = Websub(service, token, secret)
         table += websub.endpoints()
         more += websub.routes()
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import math
-from collections.abc import Callable
 from typing import Any
 
-from unstale.core.learning.outlook import WIDTH, outlook
 from unstale.errors import InputError, sentence
 from unstale.kinds import NAMES
-from unstale.ports import Listing
 from unstale.server import shapes
-from unstale.server.books import Books
 from unstale.server.endpoints import Call, Endpoint, Refused
-from unstale.server.shapes import finite, maybe, number, record, several, stamp, text, whole
+from unstale.server.shapes import maybe, number, record, several, stamp, text, whole
 from unstale.server.shelf import Asker
+from unstale.service import FleetService, documents
 from unstale.units import DAY, parse_duration
 
 #: sources that one answer lists, that one request adds, and that one hints at
@@ -57,6 +53,11 @@ SOURCE = record(
     change_rate=number(),
     change_rate_low=number(),
     change_rate_high=number(),
+    change_interval=maybe(shapes.LENGTH),
+    interval=maybe(shapes.LENGTH),
+    waits_for=text(40),
+    surcharge=number(1.0),
+    reason=text(2000),
 )
 VERSION = record(version=whole(1), taken_at=maybe(shapes.MOMENT), media_type=text(1000), size=whole(0), sha256=text(64))
 ONE = record(**SOURCE["properties"], version=whole(0), copy=maybe(VERSION))
@@ -75,8 +76,8 @@ POLLED = record(polled=shapes.FLAG, answered=shapes.FLAG, version=whole(0), chec
 class Sources:
     """Does what the table says."""
 
-    def __init__(self, books: Books, clock: Callable[[], float], asker: Asker | None) -> None:
-        self._books, self._clock, self._asker = books, clock, asker
+    def __init__(self, service: FleetService, asker: Asker | None) -> None:
+        self._service, self._asker = service, asker
 
     def endpoints(self) -> list[Endpoint]:
         """The table."""
@@ -164,9 +165,9 @@ class Sources:
         asked = {"limit": 100, **call.query}
 
         def read() -> Any:
-            ids = self._books.search(**asked)
+            ids = self._service.store.search(**asked)
             more = ids[-1] if len(ids) == asked["limit"] else None
-            return {"sources": self.described(ids), "after": more}
+            return {"sources": [documents.source(one) for one in self._service.views(ids)], "after": more}
 
         return await asyncio.to_thread(read)
 
@@ -176,58 +177,42 @@ class Sources:
 
     async def add(self, call: Call) -> Any:
         """Add all or none."""
-        ids = await asyncio.to_thread(self._books.add_rows, call.body, call.query.get("replace", False))
+        replacing = bool(call.query.get("replace", False))
+        ids = await asyncio.to_thread(lambda: self._service.add(call.body, replacing=replacing))
         return {"ids": ids}
 
     async def edit(self, call: Call) -> Any:
         """Change a source, and tell how it stands."""
-        await self.known(call.source)
-        await asyncio.to_thread(self._books.edit, call.source, call.body)
+        if not await asyncio.to_thread(self._service.edit, [call.source], call.body):
+            raise _unknown(call.source)
         return await self.one(call)
 
     async def remove(self, call: Call) -> Any:
         """Forget a source."""
-        if not await asyncio.to_thread(self._books.remove, [call.source]):
+        if not await asyncio.to_thread(self._service.remove, [call.source]):
             raise _unknown(call.source)
 
     async def observations(self, call: Call) -> Any:
         """The newest polls."""
         await self.known(call.source)
-        found = await asyncio.to_thread(self._books.observations, call.source, call.query.get("limit", 100))
-        return {
-            "observations": [
-                {
-                    "token": one.token,
-                    "polled_at": stamp(one.polled_at),
-                    "answer": one.answer.value,
-                    "elapsed": finite(one.elapsed),
-                    "modified_at": stamp(one.modified),
-                    "received": one.received,
-                    "reason": one.reason,
-                }
-                for one in found
-            ]
-        }
+        found = await asyncio.to_thread(self._service.observations, call.source, call.query.get("limit", 100))
+        return {"observations": [{"token": one.token} | documents.observation(one) for one in found]}
 
     async def versions(self, call: Call) -> Any:
         """What is kept of it."""
         await self.known(call.source)
-
-        def read() -> Any:
-            books, source = self._books, call.source
-            return [found for number in books.versions(source) if (found := self._version(source, number))]
-
-        return {"versions": await asyncio.to_thread(read)}
+        found = await asyncio.to_thread(self._service.versions, call.source)
+        return {"versions": [documents.version(one) for one in found]}
 
     async def explain(self, call: Call) -> Any:
         """One sentence and its numbers."""
         await self.known(call.source)
-        return await asyncio.to_thread(self._books.explain, call.source)
+        return documents.explanation(await asyncio.to_thread(self._service.explain, call.source))
 
     async def hint(self, call: Call) -> Any:
         """Make it due."""
         await self.known(call.source)
-        await asyncio.to_thread(self._books.hint, [call.source])
+        await asyncio.to_thread(self._service.hint, [call.source])
         return {"hinted": 1, "unknown": 0}
 
     async def hints(self, call: Call) -> Any:
@@ -235,11 +220,11 @@ class Sources:
         addresses, numbers = call.body.get("addresses", []), call.body.get("sources", [])
 
         def do() -> Any:
-            found = [self._books.find(address) for address in addresses]
-            there = [one.id for one in self._books.listings([int(source) for source in numbers])]
+            found = [self._service.store.find(address) for address in addresses]
+            there = [one.id for one in self._service.store.listings([int(source) for source in numbers])]
             ids = sorted({*there, *(source for source in found if source is not None)})
             if ids:
-                self._books.hint(ids)
+                self._service.hint(ids)
             return {"hinted": len(ids), "unknown": len(numbers) - len(there) + found.count(None)}
 
         return await asyncio.to_thread(do)
@@ -252,7 +237,7 @@ class Sources:
         wait = DAY * parse_duration(call.query.get("wait", "10s"), "wait")
         if not 0.0 <= wait <= PATIENCE:
             raise InputError(sentence("wait", f"{wait:g} s", f"must be {PATIENCE:g} s at most", "ask again later"))
-        head = await self._asker.ask(call.source, self._clock() + wait)
+        head = await self._asker.ask(call.source, self._service.clock() + wait)
         if head is None:
             return {"polled": False, "answered": False, "version": 0, "checked_at": None}
         return {
@@ -262,86 +247,20 @@ class Sources:
             "checked_at": stamp(head.checked),
         }
 
-    def described(self, ids: list[int]) -> list[dict[str, Any]]:
-        """What is known of these sources and their copies, in plain JSON."""
-        standing = self._books.columns_of(ids, WIDTH)
-        seen = outlook(standing, self._clock())
-        listings = {one.id: one for one in self._books.listings(standing.source.tolist())}
-        columns = zip(
-            *(
-                column.tolist()
-                for column in (
-                    standing.source,
-                    standing.last,
-                    standing.found,
-                    standing.due,
-                    standing.failures,
-                    seen.fresh,
-                    seen.age,
-                    seen.change_rate,
-                    seen.low,
-                    seen.high,
-                )
-            ),
-            strict=True,
-        )
-        return [
-            _listed(listings[source])
-            | {
-                "checked_at": stamp(last),
-                "changed_at": stamp(found),
-                "due_at": stamp(due),
-                "failures": failures,
-                "fresh": fresh,
-                "age": finite(age),
-                "change_rate": rate,
-                "change_rate_low": low,
-                "change_rate_high": high,
-            }
-            for source, last, found, due, failures, fresh, age, rate, low, high in columns
-            if source in listings
-        ]
-
     def _one(self, source: int) -> dict[str, Any]:
-        found = self.described([source])
+        found = self._service.views([source])
         if not found:
             raise _unknown(source)
-        newest = next(iter(self._books.versions(source)), 0)
-        return found[0] | {"version": newest, "copy": self._version(source, newest)}
-
-    def _version(self, source: int, version: int) -> dict[str, Any] | None:
-        edition = self._books.edition(source, version)
-        if edition is None:
-            return None
-        return {
-            "version": version,
-            "taken_at": stamp(edition.taken_at),
-            "media_type": edition.media_type,
-            "size": edition.size,
-            "sha256": edition.digest.hex(),
-        }
+        newest = next(iter(self._service.store.versions(source)), 0)
+        edition = self._service.store.edition(source, newest)
+        kept = None if edition is None else documents.version(edition)
+        return documents.source(found[0]) | {"version": newest, "copy": kept}
 
     async def known(self, source: int) -> None:
         """Refuse a source that is not there."""
-        if not await asyncio.to_thread(self._books.listings, [source]):
+        if not await asyncio.to_thread(self._service.store.listings, [source]):
             raise _unknown(source)
 
 
 def _unknown(source: int) -> Refused:
     return Refused(404, f"there is no source {source}")
-
-
-def _listed(one: Listing) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "address": one.address,
-        "kind": one.kind,
-        "host": one.host,
-        "weight": one.weight,
-        "cost": one.cost,
-        "min_interval": one.shortest,
-        "max_interval": one.longest if math.isfinite(one.longest) else None,
-        "paused": one.paused,
-        "options": dict(one.options),
-        "added_at": stamp(one.added_at),
-    }

@@ -17,11 +17,11 @@ from unstale.logs import log
 from unstale.ports import ReadStore
 from unstale.server.api import api, health
 from unstale.server.auth import TOO_LARGE, Guard
-from unstale.server.books import Books
 from unstale.server.copies import PATIENCE, Copies, Receive, Scope, Send
 from unstale.server.endpoints import refusal
 from unstale.server.live import Live
 from unstale.server.shelf import Asker
+from unstale.service import FleetService
 
 _SENTENCES = {
     404: "nothing is here: copies are at /copies/ID",
@@ -69,22 +69,22 @@ def replica(
     token: str | None = None,
     clock: Callable[[], float] = time.time,
     patience: float = PATIENCE,
-    books: Books | None = None,
+    service: FleetService | None = None,
     poller: Asker | None = None,
     secret: str = "",
     closed: bool = False,
     names: Collection[str] = (),
     more: Sequence[BaseRoute] = (),
 ) -> App:
-    """What serves a store: copies, and the API if there are `books`; `more` routes come beside ours.
+    """What serves a store: copies, and the API if there is a `service`; `more` routes come beside ours.
 
     `name` is this replica's in Cache-Status; without `asker` nothing is polled for a reader, `poller` polls for those
     who may write, which nobody may without `token`. `secret` signs what hubs post. `closed` asks readers for the token
     too, `names` are the hosts that a request may name (all if empty).
     """
     copies = Copies(shelf, clock, name=name, asker=asker, patience=patience)
-    live = None if books is None else Live(books)
-    own = [] if books is None else api(books, clock, poller, copies.served, token=token, secret=secret, live=live)
+    live = None if service is None else Live(service)
+    own = [] if service is None else api(service, poller, copies.served, token=token, secret=secret, live=live)
     starlette = Starlette(
         routes=[*health(shelf, clock), *own, *more],
         exception_handlers={HTTPException: _refused, UnstaleError: _failed, Exception: _failed},

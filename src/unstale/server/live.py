@@ -12,9 +12,9 @@ from starlette.responses import Response, StreamingResponse
 
 from unstale.keeper.outcomes import Answer
 from unstale.logs import log
-from unstale.server.books import Books
 from unstale.server.endpoints import NOT_KEPT, Call, Refused
 from unstale.server.shapes import stamp
+from unstale.service import FleetService, documents
 
 #: those who may listen at a time, seconds between two looks
 LISTENERS, LOOK = 64, 1.0
@@ -27,8 +27,8 @@ KEPT = 1000
 class Live:
     """Looks while somebody listens."""
 
-    def __init__(self, books: Books) -> None:
-        self._books = books
+    def __init__(self, service: FleetService) -> None:
+        self._service = service
         self._listeners = 0
         self._looker: asyncio.Task[None] | None = None
         self._seen: frozenset[int] | None = None
@@ -82,21 +82,23 @@ class Live:
         self._seen = None
 
     def _look(self) -> None:
-        rows = self._books.recent(WINDOW)
+        rows = self._service.store.recent(WINDOW)
         if self._seen is not None:
             new = [one for one in rows if one.token not in self._seen and one.answer is Answer.CHANGED]
-            names = {listed.id: listed.address for listed in self._books.listings([one.source for one in new[:KEPT]])}
+            names = {
+                listed.id: listed.address for listed in self._service.store.listings([one.source for one in new[:KEPT]])
+            }
             for one in sorted(new, key=lambda one: one.polled_at)[-KEPT:]:
                 self._told += 1
                 name, at = names.get(one.source, ""), stamp(one.polled_at)
                 change = {"source": one.source, "address": name, "at": at, "token": one.token}
                 self._changes.append((self._told, change))
         self._seen = frozenset(one.token for one in rows)
-        counters = self._books.counters()
+        totals = self._service.totals()
         self._status = {
-            "heard_at": stamp(self._books.answered_at()),
-            "engine": self._books.engine(),
-            "polls": {answer.value: counters.get(answer.value, 0) for answer in Answer},
+            "heard_at": stamp(self._service.store.answered_at()),
+            "engine": documents.engine(self._service.engine()),
+            "polls": {answer.value: getattr(totals, answer.value) for answer in Answer},
         }
 
 

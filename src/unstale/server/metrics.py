@@ -2,93 +2,92 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from unstale.keeper.outcomes import Answer
-from unstale.ports import HostCount
-from unstale.server.books import Books, Slowly
 from unstale.server.endpoints import NOT_KEPT
+from unstale.server.slowly import Slowly
+from unstale.service import FleetService
+from unstale.service.records import Status
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Sample = tuple[Mapping[str, str], float]
+_ONE: Mapping[str, str] = {}
 
 
 class Metrics:
-    """Reads what is counted; `served` counts answers of copies by their status."""
+    """Renders the status; `served` counts answers of copies by their status."""
 
-    def __init__(self, books: Books, clock: Callable[[], float], served: Mapping[int, int]) -> None:
-        self._books, self._clock, self._served, self._slowly = books, clock, served, Slowly(5.0)
+    def __init__(self, service: FleetService, served: Mapping[int, int], slowly: Slowly) -> None:
+        self._service, self._served, self._slowly = service, served, slowly
 
     async def tell(self, _: Request) -> Response:
         """All families."""
-        hosts = await self._slowly.get("hosts", self._books.hosts)
-        text = await asyncio.to_thread(self._read, hosts)
-        return Response(text, media_type=MEDIA_TYPE, headers=NOT_KEPT)
+        status = await self._slowly.get("status", self._service.status)
+        return Response(told(status, self._served), media_type=MEDIA_TYPE, headers=NOT_KEPT)
 
-    def _read(self, hosts: Sequence[HostCount]) -> str:
-        books = self._books
-        counters, engine = books.counters(), books.engine()
-        price = next(iter(books.prices(self._clock() - 3600.0)[-1:]), None)
-        total, paused = sum(one.sources for one in hosts), sum(one.paused for one in hosts)
-        failing = sum(one.failing for one in hosts)
-        one: Mapping[str, str] = {}
-        lines: list[str] = []
 
-        def family(name: str, kind: str, meaning: str, *samples: Sample) -> None:
-            lines.extend(written(f"unstale_{name}", kind, meaning, samples))
-
-        family(
+def told(status: Status, served: Mapping[int, int]) -> str:
+    """A status in Prometheus' words."""
+    counts, engine, totals, begun = status.counts, status.engine, status.totals, status.first_round
+    sound = counts.polled - counts.failing
+    families: list[tuple[str, str, str, Sequence[Sample]]] = [
+        (
             "polls_total",
             "counter",
             "Polls recorded, by what they found.",
-            *(({"answer": a.value}, counters.get(a.value, 0)) for a in Answer),
-        )
-        family("received_bytes_total", "counter", "Bytes that polls brought.", (one, counters.get("bytes", 0)))
-        family(
+            [({"answer": name}, getattr(totals, name)) for name in ("unchanged", "changed", "failed")],
+        ),
+        ("first_copies_total", "counter", "Polls that brought a first copy; they count as changed.", _of(totals.first)),
+        ("requests_total", "counter", "Requests that polls sent, with redirects and robots.txt.", _of(totals.requests)),
+        ("received_bytes_total", "counter", "Bytes that polls brought.", _of(totals.received)),
+        ("spent_total", "counter", "What polls have cost, first polls included.", _of(totals.spent)),
+        (
             "sources",
             "gauge",
             "Sources by state.",
-            ({"state": "polled"}, total - paused - failing),
-            ({"state": "failing"}, failing),
-            ({"state": "paused"}, paused),
-        )
-        family("hosts", "gauge", "Hosts that have sources.", (one, len(hosts)))
-        family("last_poll_timestamp_seconds", "gauge", "When a source last answered.", *_at(books.answered_at()))
-        family(
-            "engine_running",
+            [
+                ({"state": "polled"}, sound),
+                ({"state": "failing"}, counts.failing),
+                ({"state": "paused"}, counts.paused),
+            ],
+        ),
+        ("sources_never_answered", "gauge", "Sources that have not answered yet.", _of(counts.never_answered)),
+        ("sources_never_polled", "gauge", "Sources that the first round has not reached.", _of(counts.never_polled)),
+        (
+            "first_round_left_seconds",
             "gauge",
-            "Whether an engine polls from this store.",
-            (one, float(bool(engine.get("running")))),
-        )
-        family("engine_start_timestamp_seconds", "gauge", "When the engine started.", *_at(engine.get("started_at")))
-        family("engine_last_plan_timestamp_seconds", "gauge", "When the engine last planned.", *_at(engine.get("at")))
-        family("budget_per_second", "gauge", "What all polls together may cost.", (one, books.budget()[0]))
-        family(
-            "spent_total",
-            "counter",
-            "What polls have cost since the engine started.",
-            (one, float(engine.get("spent") or 0.0)),
-        )
-        if price is not None:
-            family("price", "gauge", "Staleness that one more unit of budget would remove.", (one, price.price))
-            family(
-                "expected_freshness_ratio", "gauge", "Expected freshness of the copies, by weight.", (one, price.fresh)
-            )
-            family("even_freshness_ratio", "gauge", "The same, were all polled equally often.", (one, price.even))
-        family(
+            "How long the first round will still take.",
+            _of(0.0 if begun is None else begun.left),
+        ),
+        ("hosts", "gauge", "Hosts that have sources.", _of(status.hosts)),
+        ("last_poll_timestamp_seconds", "gauge", "When a source last answered.", _of(engine.last_answer)),
+        ("engine_running", "gauge", "Whether an engine polls from this store.", _of(float(bool(engine.running)))),
+        ("workers", "gauge", "Workers that share this store.", _of(engine.workers)),
+        ("engine_start_timestamp_seconds", "gauge", "When the engine started.", _of(engine.started_at)),
+        ("engine_last_plan_timestamp_seconds", "gauge", "When the engine last planned.", _of(engine.at)),
+        ("budget_per_second", "gauge", "What all polls together may cost.", _of(status.budget.rate)),
+        ("spent_last_hour", "gauge", "What polls have cost in the last hour.", _of(status.spent_hour)),
+        ("spent_last_day", "gauge", "What polls have cost in the last day.", _of(status.spent_day)),
+        ("price", "gauge", "Staleness that one more unit of budget would remove.", _of(status.price)),
+        ("expected_freshness_ratio", "gauge", "Expected freshness of the copies, by weight.", _of(status.fresh)),
+        ("even_freshness_ratio", "gauge", "The same, were all polled equally often.", _of(status.even)),
+        ("learned_ratio", "gauge", "Share of the weight that was looked at twice.", _of(status.learned)),
+        ("expected_age_seconds", "gauge", "Expected age of the copies, by weight.", _of(status.age)),
+        ("hosts_held", "gauge", "Hosts whose cap makes polls dearer.", _of(len(status.surcharges))),
+        (
             "copy_requests_total",
             "counter",
             "Requests for copies, by the status of the answer.",
-            *(({"status": str(status)}, count) for status, count in sorted(self._served.items())),
-        )
-        return "\n".join(lines) + "\n"
+            [({"status": str(code)}, count) for code, count in sorted(served.items())],
+        ),
+    ]
+    lines = [line for name, kind, meaning, samples in families for line in _family(name, kind, meaning, samples)]
+    return "\n".join(lines) + "\n"
 
 
 def written(name: str, kind: str, meaning: str, samples: Sequence[Sample]) -> list[str]:
@@ -106,5 +105,10 @@ def written(name: str, kind: str, meaning: str, samples: Sequence[Sample]) -> li
     return lines
 
 
-def _at(time: Any) -> list[Sample]:
-    return [({}, float(time))] if isinstance(time, int | float) and math.isfinite(time) else []
+def _family(name: str, kind: str, meaning: str, samples: Sequence[Sample]) -> list[str]:
+    return written(f"unstale_{name}", kind, meaning, samples)
+
+
+def _of(value: float | None) -> list[Sample]:
+    """One sample without labels; none of what is not known."""
+    return [] if value is None or not math.isfinite(value) else [(_ONE, value)]

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from unstale.server.books import Books
 from unstale.server.endpoints import NOT_KEPT, Call, Endpoint, Refused, refusal
 from unstale.server.shapes import record, text
+from unstale.service import FleetService
 
 _METHODS = ("sha1", "sha256", "sha384", "sha512")
 
@@ -23,8 +23,8 @@ _METHODS = ("sha1", "sha256", "sha384", "sha512")
 class Websub:
     """Callbacks for hubs; with a `secret` what they post must be signed."""
 
-    def __init__(self, books: Books, token: str, secret: str = "") -> None:
-        self._books, self._token, self._secret = books, token.encode(), secret.encode()
+    def __init__(self, service: FleetService, token: str, secret: str = "") -> None:
+        self._service, self._token, self._secret = service, token.encode(), secret.encode()
 
     def endpoints(self) -> list[Endpoint]:
         """Where a source's callback is told."""
@@ -48,7 +48,7 @@ class Websub:
 
     async def where(self, call: Call) -> dict[str, str]:
         """The path, of a source that there is."""
-        if not await asyncio.to_thread(self._books.listings, [call.source]):
+        if not await asyncio.to_thread(self._service.store.listings, [call.source]):
             raise Refused(404, f"there is no source {call.source}")
         return {"callback": self.path(call.source)}
 
@@ -56,14 +56,14 @@ class Websub:
         """A hub that verifies, or has news."""
         source, key = request.path_params["source"], request.path_params["key"]
         same = hmac.compare_digest(key.encode("ascii", "replace"), self._key(source).encode())
-        found = await asyncio.to_thread(self._books.listings, [source]) if same and source < 2**63 else []
+        found = await asyncio.to_thread(self._service.store.listings, [source]) if same and source < 2**63 else []
         if not found:
             return refusal(404, "there is no such callback")
         if request.method == "POST":
             if self._secret and not self._signed(request.headers.get("x-hub-signature", ""), await request.body()):
                 # A hub must not learn that its signature is wrong [7.1]: it is thanked, and nothing happens.
                 return Response(status_code=202, headers=NOT_KEPT)
-            await asyncio.to_thread(self._books.hint, [source])
+            await asyncio.to_thread(self._service.hint, [source])
             return Response(status_code=202, headers=NOT_KEPT)
         asked = request.query_params
         challenge = asked.get("hub.challenge", "")

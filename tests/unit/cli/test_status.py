@@ -54,16 +54,17 @@ def freshness() -> float:
 def test_json_holds_what_the_beliefs_say(store: Path) -> None:
     told = json.loads(run(store, "--json").stdout)
     assert told["freshness"] == pytest.approx(freshness(), rel=1e-12)
-    assert told["sources"] == {"total": 5, "paused": 1, "failing": 1, "never_answered": 1}
-    # four sources at 10 polls an hour: each every 0.4 h, fresh for the mean of its survival over that time
-    every = 0.4 * HOUR
+    assert told["sources"] == {"total": 5, "paused": 1, "failing": 1, "never_answered": 1, "never_polled": 0}
+    # three sources at 10 polls an hour: each every 0.3 h, fresh for the mean of its survival over that time; the fourth
+    # fails and never answered: it is stale however it is polled
+    every = 0.3 * HOUR
     even = sum(w * quad(survival, 0, every, (a, b), epsabs=0)[0] / every for a, b, _, w in KNOWN.values())
-    even += 0.5 * quad(survival, 0, every, (1.0, HOUR))[0] / every
     assert told["freshness_even"] == pytest.approx(even / 6.5, rel=1e-9)
     ages = {i: quad(lambda t, a=a, b=b: 1 - survival(t, a, b), 0, h * HOUR)[0] for i, (a, b, h, _) in KNOWN.items()}
     assert told["age"] == pytest.approx(sum(KNOWN[i][3] * ages[i] for i in KNOWN) / 6.0, rel=1e-8)
     assert told["budget_per_day"] == pytest.approx(240.0)
     assert (told["spent_hour"], told["spent_day"]) == (7.0, 7.0)
+    assert told["totals"]["polls"] == 5
     assert told["engine"]["running"] is False
     assert told["at"] == "2023-11-14T22:13:20.000000Z"
 
@@ -75,7 +76,11 @@ def test_the_worst_take_most_from_the_freshness_of_all(store: Path) -> None:
     one = next(line for line in worst if line["id"] == 2)
     assert one["fresh"] == pytest.approx(survival(HOUR, 1.5, 2 * HOUR), rel=1e-12)
     assert one["change_interval"] == pytest.approx(2 * HOUR / 1.5, rel=1e-12)
-    assert one["interval"] == pytest.approx(2 * HOUR)
+    # what it is worth after its interval is the price: 4·∫ (survival(s) − survival(t)) ds
+    t = one["interval"]
+    worth = quad(lambda s: survival(s, 1.5, 2 * HOUR) - survival(t, 1.5, 2 * HOUR), 0.0, t)[0]
+    assert 4.0 * worth == pytest.approx(600.0, rel=5e-3)
+    assert one["waits_for"] == "price"
     assert one["due_at"] == "2023-11-14T23:13:20.000000Z"
     down = next(line for line in worst if line["id"] == 4)
     assert (down["failures"], down["reason"], down["age"], down["checked_at"]) == (2, "it hangs up", None, None)

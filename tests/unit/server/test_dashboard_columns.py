@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,14 @@ import numpy as np
 import pytest
 
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.cli.books import FleetService
+from unstale.cli.service import service_of
 from unstale.cli.settings import Settings
 from unstale.core.learning.outlook import WIDTH, outlook
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Entry, Listing
 from unstale.server.dashboard import columns
 from unstale.server.dashboard.columns import Reader, SourceColumns, read
+from unstale.service import FleetService
 
 NOW = 1_763_236_800.0
 COUNT = 120
@@ -61,22 +61,23 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def books(place: Path) -> Iterator[FleetService]:
-    books = FleetService(Settings(store=str(place)), writing=False)
-    yield books
-    books.close()
+def service(place: Path) -> Iterator[FleetService]:
+    service = service_of(Settings(store=str(place)))
+    service.clock = lambda: NOW
+    yield service
+    service.close()
 
 
 @pytest.fixture
-def fleet(books: FleetService) -> SourceColumns:
-    return read(books, lambda: NOW)
+def fleet(service: FleetService) -> SourceColumns:
+    return read(service)
 
 
-def rows_of(books: FleetService) -> list[dict[str, Any]]:
+def rows_of(service: FleetService) -> list[dict[str, Any]]:
     """Everything anew, without the columns."""
-    standing = books.fleet(WIDTH)
+    standing = service.store.fleet(WIDTH)
     seen = outlook(standing, NOW)
-    names = dict(books.addresses())
+    names = dict(service.store.addresses())
     return [
         {
             "id": int(source),
@@ -96,14 +97,14 @@ def rows_of(books: FleetService) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("sort", ["id", "weight", "failures", "fresh", "due", "change_rate"])
 @pytest.mark.parametrize("down", [False, True])
-def test_order_is_that_of_a_plain_sort(books: FleetService, fleet: SourceColumns, sort: str, down: bool) -> None:
+def test_order_is_that_of_a_plain_sort(service: FleetService, fleet: SourceColumns, sort: str, down: bool) -> None:
     lost = {"fresh", "due", "change_rate"}
 
     def key(row: dict[str, Any]) -> tuple[bool, float, int]:
         last = sort in lost and (row["paused"] or not math.isfinite(row[sort]))
         return last, 0.0 if last else (-row[sort] if down else row[sort]), row["id"]
 
-    want = [row["id"] for row in sorted(rows_of(books), key=key)]
+    want = [row["id"] for row in sorted(rows_of(service), key=key)]
     got = [
         one for offset in range(0, COUNT, 25) for one in fleet.find(sort=sort, down=down, offset=offset, limit=25)[0]
     ]
@@ -113,12 +114,12 @@ def test_order_is_that_of_a_plain_sort(books: FleetService, fleet: SourceColumns
 @pytest.mark.parametrize("most", [10**6, 7], ids=["counted", "too many to count"])
 @pytest.mark.parametrize("text", ["even", "ODD/1", "h2.example", "/77", "%", "_", "\n", "nowhere"])
 def test_search_finds_what_contains_the_text(
-    books: FleetService, fleet: SourceColumns, text: str, most: int, monkeypatch: pytest.MonkeyPatch
+    service: FleetService, fleet: SourceColumns, text: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(columns, "COUNTED", most)
     want = [
         row["id"]
-        for row in sorted(rows_of(books), key=lambda row: (-row["weight"], row["id"]))
+        for row in sorted(rows_of(service), key=lambda row: (-row["weight"], row["id"]))
         if text.strip().lower() in row["address"]
     ]
     got, total = fleet.find(text=text, sort="weight", down=True, limit=COUNT)
@@ -128,8 +129,8 @@ def test_search_finds_what_contains_the_text(
     assert fleet.find(text=text, sort="weight", down=True, offset=3, limit=4)[0] == want[3:7]
 
 
-def test_states_and_hosts(books: FleetService, fleet: SourceColumns) -> None:
-    rows = rows_of(books)
+def test_states_and_hosts(service: FleetService, fleet: SourceColumns) -> None:
+    rows = rows_of(service)
     for state, has in {
         "failing": lambda row: row["failures"] > 0 and not row["paused"],
         "paused": lambda row: row["paused"],
@@ -147,33 +148,35 @@ def test_states_and_hosts(books: FleetService, fleet: SourceColumns) -> None:
 def test_addresses_are_read_again_only_after_an_edit(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "s.db")
     store.add([Listing("https://a.example/1")], NOW)
-    books = FleetService(Settings(store=str(tmp_path / "s.db")), writing=False)
-    first = read(books, lambda: NOW)
-    assert read(books, lambda: NOW, first).names is first.names
+    service = service_of(Settings(store=str(tmp_path / "s.db")))
+    service.clock = lambda: NOW
+    first = read(service)
+    assert read(service, first).names is first.names
     store.add([Listing("https://a.example/2")], NOW)
-    second = read(books, lambda: NOW, first)
+    second = read(service, first)
     assert second.find(text="/2") == ([2], 1)
     store.remove([1])
     stale = SourceColumns(
-        **{name: getattr(read(books, lambda: NOW), name) for name in SourceColumns.__slots__ if name != "names"},
+        **{name: getattr(read(service), name) for name in SourceColumns.__slots__ if name != "names"},
         names=second.names,
     )
     assert stale.find(text="example") == ([2], 1), "a name of a source that is gone finds nothing"
-    books.close()
+    service.close()
     store.close()
 
 
 def test_an_empty_store_has_an_empty_table(tmp_path: Path) -> None:
     SqliteStore(tmp_path / "s.db").close()
-    books = FleetService(Settings(store=str(tmp_path / "s.db")), writing=False)
-    assert read(books, lambda: NOW).find(text="a", sort="fresh") == ([], 0)
-    assert read(books, lambda: NOW).find(sort="fresh") == ([], 0)
-    books.close()
+    service = service_of(Settings(store=str(tmp_path / "s.db")))
+    service.clock = lambda: NOW
+    assert read(service).find(text="a", sort="fresh") == ([], 0)
+    assert read(service).find(sort="fresh") == ([], 0)
+    service.close()
 
 
-def test_only_the_first_look_waits(books: FleetService) -> None:
+def test_only_the_first_look_waits(service: FleetService) -> None:
     async def looks() -> tuple[object, object, object]:
-        reader = Reader(books, time.time)
+        reader = Reader(service)
         none = reader.now()
         first = await reader.ready(30.0)
         return none, first, reader.now()

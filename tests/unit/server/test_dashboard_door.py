@@ -204,7 +204,7 @@ def test_at_home_the_page_writes_without_a_login_and_a_program_does_not(booked: 
 
 
 def test_a_browser_that_was_misled_by_a_name_gets_nowhere_at_home(booked: Booked) -> None:
-    app = replica(booked.shelf, clock=booked.clock, token=TOKEN, books=booked.books, names=["127.0.0.1"])
+    app = replica(booked.shelf, clock=booked.clock, token=TOKEN, service=booked.service, names=["127.0.0.1"])
     door = Door(app, Sessions(None, clock=time.time), TOKEN, home="operator")
     word = json.loads(asked(door, "/dashboard/session").body)["word"]
     misled = {"host": "evil.example", "origin": "http://evil.example", "x_unstale_word": word}

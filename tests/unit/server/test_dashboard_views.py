@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.asgi import START, Kept, asked
-from unstale.cli.books import FleetService
+from unstale.cli.service import service_of
 from unstale.cli.settings import Settings
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.outlook import WIDTH, outlook
@@ -24,8 +24,9 @@ from unstale.keeper.outcomes import Answer
 from unstale.keeper.replay import Polls, blank, replay
 from unstale.ports import LEARNER, Observation
 from unstale.server.app import replica
-from unstale.server.dashboard.differing import BYTES, LINES, difference, lines_of
-from unstale.server.dashboard.views import believed, views
+from unstale.server.dashboard.views import views
+from unstale.service.beliefs import believed
+from unstale.service.difference import BYTES, LINES, difference, lines_of
 
 
 class Seen(Kept):
@@ -33,8 +34,9 @@ class Seen(Kept):
 
     def __init__(self, path: Path, sources: int = 3) -> None:
         super().__init__(path, sources)
-        self.books = FleetService(Settings(store=str(path)), writing=False)
-        more = views(self.books, self.clock, rules=lambda host: {"spacing": 2.0}, replicas=lambda: {"name": "here"})
+        self.service = service_of(Settings(store=str(path)))
+        self.service.clock = self.clock
+        more = views(self.service, replicas=lambda: {"name": "here"})
         self.app = replica(self.shelf, clock=self.clock, more=more)
 
     def get(self, path: str, status: int = 200) -> Any:
@@ -43,7 +45,7 @@ class Seen(Kept):
         return json.loads(got.body)
 
     def close(self) -> None:
-        self.books.close()
+        self.service.close()
         super().close()
 
 
@@ -113,7 +115,7 @@ def test_the_belief_is_what_replaying_gives(seen: Seen) -> None:
     state = kept(Learner(1, 3600.0))
     points = believed(told, {LEARNER: state})
     assert len(points) == 40, "a failure teaches nothing"
-    assert all(0.0 < p["low"] < p["change_rate"] < p["high"] for p in points)
+    assert all(0.0 < p.low < p.change_rate < p.high for p in points)
     polls = Polls(
         np.zeros(40, np.int64), at, np.ones(40, np.bool_), changed, np.full(40, np.nan), np.ones(40, np.int64)
     )
@@ -122,7 +124,7 @@ def test_the_belief_is_what_replaying_gives(seen: Seen) -> None:
     class Held:
         beliefs, last, found, settings = whole.rows, whole.last, whole.found, {LEARNER: state}
 
-    assert points[-1]["change_rate"] == pytest.approx(float(outlook(Held(), float(at[-1])).change_rate[0]), rel=1e-12)
+    assert points[-1].change_rate == pytest.approx(float(outlook(Held(), float(at[-1])).change_rate[0]), rel=1e-12)
 
 
 def test_beliefs_over_the_wire(seen: Seen) -> None:
@@ -146,7 +148,7 @@ def test_the_log_has_stable_names(seen: Seen) -> None:
 
 def test_hosts_tell_what_they_are_granted(seen: Seen) -> None:
     (host,) = seen.get("hosts")["hosts"]
-    assert (host["sources"], host["failing"], host["spacing"]) == (3, 0, 2.0)
+    assert (host["sources"], host["failing"], host["spacing"], host["surcharge"]) == (3, 0, 0.0, 1.0)
 
 
 def test_without_other_replicas_there_are_none(seen: Seen) -> None:

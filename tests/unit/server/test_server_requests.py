@@ -65,7 +65,7 @@ def test_served_copies_are_counted(booked: Booked) -> None:
 
 
 def test_weights_follow_requests_and_come_back(booked: Booked) -> None:
-    weigher = Weigher(booked.books, dict, booked.clock)
+    weigher = Weigher(booked.service, dict, booked.clock)
     assert weigher.weigh({1: 100, 2: 1, 77: 5}) == 2
     assert weights(booked) == pytest.approx([weight_of(1.0, 100 * math.log(2)), weight_of(1.0, math.log(2)), 1.0])
     edited = booked.store.counters()["edited"]
@@ -75,14 +75,14 @@ def test_weights_follow_requests_and_come_back(booked: Booked) -> None:
     booked.now += 30 * DAY
     assert weigher.weigh({}) == 2
     assert weights(booked) == [1.0, 1.0, 1.0]
-    assert b'"sources": {}' in booked.books.setting(SETTING)
+    assert b'"sources": {}' in booked.service.setting(SETTING)
 
 
 def test_who_sets_a_weight_has_the_last_word(booked: Booked) -> None:
-    weigher = Weigher(booked.books, dict, booked.clock)
+    weigher = Weigher(booked.service, dict, booked.clock)
     weigher.weigh({1: 10})
     rate = 10 * math.log(2)
-    booked.books.edit(1, {"weight": 5.0})
+    booked.service.edit([1], {"weight": 5.0})
     weigher.weigh({})
     assert weights(booked)[0] == pytest.approx(weight_of(5.0, rate))
     booked.now += 90 * DAY
@@ -91,7 +91,7 @@ def test_who_sets_a_weight_has_the_last_word(booked: Booked) -> None:
 
 
 def test_several_servers_add_up(booked: Booked) -> None:
-    one, other = (Weigher(booked.books, dict, booked.clock) for _ in range(2))
+    one, other = (Weigher(booked.service, dict, booked.clock) for _ in range(2))
     one.weigh({1: 30})
     other.weigh({1: 30})
     assert weights(booked)[0] == pytest.approx(weight_of(1.0, 60 * math.log(2)))
@@ -99,16 +99,16 @@ def test_several_servers_add_up(booked: Booked) -> None:
 
 def test_a_state_that_cannot_be_read_begins_anew(booked: Booked) -> None:
     booked.store.record([], settings={SETTING: b'{"at": 1, "sources": [1]}'})
-    assert Weigher(booked.books, dict, booked.clock).weigh({1: 10}) == 1
+    assert Weigher(booked.service, dict, booked.clock).weigh({1: 10}) == 1
 
 
 def test_it_goes_on_by_itself(booked: Booked) -> None:
     counts = [{1: 10}, {1: 5}]
 
     async def play() -> None:
-        weigher = Weigher(booked.books, lambda: counts.pop(0) if counts else {}, booked.clock)
+        weigher = Weigher(booked.service, lambda: counts.pop(0) if counts else {}, booked.clock)
         running = asyncio.create_task(weigher.run(0.01))
-        while b"10.397" not in booked.books.setting(SETTING):
+        while b"10.397" not in booked.service.setting(SETTING):
             await asyncio.sleep(0.01)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

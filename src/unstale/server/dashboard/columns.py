@@ -1,7 +1,7 @@
 """All sources in columns, to be sorted and searched in milliseconds however many there are.
 
 Rules of this file:
-1. What is sorted by may be a while old and says so; what is then shown is read anew.
+1. What is sorted by and what is shown are of one moment, which may be a while ago and is told.
 2. Reading costs a twentieth of the time at most, and nobody waits for it but the first.
 """
 
@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unstale.core.checks import Floats
-from unstale.core.learning.outlook import WIDTH, outlook
-from unstale.server.books import Books
+from unstale.service import FleetService
+from unstale.service.moment import Moment, listed, reasons
+from unstale.service.records import SourceView
 
 Rows = NDArray[np.int64]
 
@@ -57,13 +58,21 @@ class Names:
 class SourceColumns:
     """The fleet as it stood at a time; `by` holds what can be sorted by, paused sources and NaN come last."""
 
-    at: float
+    moment: Moment
     source: Rows
     by: Mapping[str, Floats]
     states: Mapping[str, NDArray[np.bool_]]
     host: Rows
     hosts: Mapping[str, int]
     names: Names
+
+    def views(self, service: FleetService, ids: Sequence[int]) -> list[SourceView]:
+        """These sources as they stood when they were sorted, in the order given."""
+        every = self.moment.standing.source
+        wanted = np.array(ids, dtype=np.int64)
+        rows = every.searchsorted(wanted)
+        rows = rows[every[np.minimum(rows, len(every) - 1)] == wanted] if len(every) else rows[:0]
+        return self.moment.views(rows, listed(service.store, ids), reasons(service.store, self.moment, rows))
 
     def find(
         self,
@@ -113,8 +122,8 @@ class SourceColumns:
 class Reader:
     """Keeps the columns recent while somebody looks at them."""
 
-    def __init__(self, books: Books, clock: Callable[[], float]) -> None:
-        self._books, self._clock = books, clock
+    def __init__(self, service: FleetService) -> None:
+        self._service = service
         self._columns: SourceColumns | None = None
         self._reading: asyncio.Task[None] | None = None
         self._next = 0.0
@@ -138,23 +147,23 @@ class Reader:
     async def _read(self) -> None:
         begun = time.monotonic()
         try:
-            self._columns = await asyncio.to_thread(read, self._books, self._clock, self._columns)
+            self._columns = await asyncio.to_thread(read, self._service, self._columns)
         finally:
             now = time.monotonic()
             self._next = now + max(LEAST, PAUSE * (now - begun))
 
 
-def read(books: Books, clock: Callable[[], float], before: SourceColumns | None = None) -> SourceColumns:
+def read(service: FleetService, before: SourceColumns | None = None) -> SourceColumns:
     """All sources; the addresses `before` are taken again unless the fleet was edited since."""
     # First the names: who is added in between is found the next time.
-    edited = books.counters().get("edited", 0)
-    known = before.names if before is not None and before.names.edited == edited else _names(books, edited)
-    standing = books.fleet(WIDTH)
-    seen = outlook(standing, clock())
-    listed = np.isin(standing.source, known.source, assume_unique=True)
-    source, host, paused = standing.source[listed], standing.host[listed], standing.paused[listed]
-    failures, due, last = standing.failures[listed], standing.due[listed], standing.last[listed]
-    fresh = seen.fresh[listed]
+    edited = service.store.counters().get("edited", 0)
+    known = before.names if before is not None and before.names.edited == edited else _names(service, edited)
+    moment = service.moment()
+    standing, seen = moment.standing, moment.seen
+    rows = np.flatnonzero(np.isin(standing.source, known.source, assume_unique=True))
+    source, host, paused = standing.source[rows], standing.host[rows], standing.paused[rows]
+    failures, due, last = standing.failures[rows], standing.due[rows], standing.last[rows]
+    fresh = seen.fresh[rows]
     never = np.isneginf(last)
 
     def polled(values: Floats) -> Floats:
@@ -162,14 +171,14 @@ def read(books: Books, clock: Callable[[], float], before: SourceColumns | None 
 
     by = {
         "id": source.astype(np.float64),
-        "weight": standing.weight[listed],
+        "weight": standing.weight[rows],
         "failures": failures.astype(np.float64),
         "due": polled(due),
-        "interval": polled(np.where(never, np.nan, due - np.where(never, 0.0, last))),
-        "changed": polled(standing.found[listed]),
+        "interval": moment.intervals(rows),
+        "changed": polled(standing.found[rows]),
         "fresh": np.where(paused, np.nan, fresh),
-        "age": polled(seen.age[listed]),
-        "change_rate": polled(seen.change_rate[listed]),
+        "age": polled(seen.age[rows]),
+        "change_rate": polled(seen.change_rate[rows]),
     }
     states = {
         "failing": (failures > 0) & ~paused,
@@ -178,12 +187,12 @@ def read(books: Books, clock: Callable[[], float], before: SourceColumns | None 
         "never": never & ~paused,
     }
     hosts = {name: i for i, name in enumerate(standing.hosts)}
-    return SourceColumns(clock(), source, by, states, host, hosts, known)
+    return SourceColumns(moment, source, by, states, host, hosts, known)
 
 
-def _names(books: Books, edited: int) -> Names:
+def _names(service: FleetService, edited: int) -> Names:
     source, lines, begin, at = [], [], [0], 0
-    for number, address in books.addresses():
+    for number, address in service.store.addresses():
         line = address.lower().encode("utf-8", "replace") + b"\n"
         at += len(line)
         source.append(number)

@@ -5,32 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import astuple
 from typing import Any
 
-import numpy as np
 from starlette.routing import Route
 
-from unstale.core.learning.outlook import WIDTH, outlook
-from unstale.keeper.outcomes import Answer
-from unstale.keeper.replay import Polls, Taught, blank, replay
-from unstale.ports import LEARNER, Observation
 from unstale.server import endpoints, shapes
 from unstale.server.api_sources import SOURCE, Sources
-from unstale.server.books import Books, Slowly
 from unstale.server.dashboard.columns import STATES, Reader
-from unstale.server.dashboard.differing import difference, lines_of, readable
 from unstale.server.endpoints import Call, Endpoint, Refused
-from unstale.server.shapes import finite, maybe, number, record, several, stamp, text, whole
+from unstale.server.shapes import maybe, number, record, several, stamp, text, whole
+from unstale.server.slowly import Slowly
+from unstale.service import FleetService, documents
+from unstale.service.difference import difference, lines_of, readable
 
 Say = Callable[[], Mapping[str, Any]]
-Rules = Callable[[str], Mapping[str, Any]]
 
 SORTS = ["id", "fresh", "age", "change_rate", "interval", "due", "changed", "weight", "failures"]
 #: seconds that the first look at the table waits for it to be sorted
 FIRST = 0.25
-#: polls that a belief is followed over, copies whose way is told
-POLLS, WAYS = 300, 500
+#: copies whose way is told
+WAYS = 500
 
 _TABLE = record(sources=several(SOURCE), total=maybe(whole(0)), sorted=shapes.FLAG, as_of=maybe(shapes.MOMENT))
 _POINT = record(at=maybe(shapes.MOMENT), change_rate=number(), low=number(), high=number())
@@ -39,11 +33,11 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 class Views:
-    """Does what the table says. `rules` tells what a host is granted, `replicas` what the settings say of others."""
+    """Does what the table says. `replicas` tells what the settings say of others."""
 
-    def __init__(self, books: Books, clock: Callable[[], float], rules: Rules, replicas: Say) -> None:
-        self._books, self._clock, self._rules, self._replicas = books, clock, rules, replicas
-        self._reader, self._sources, self._slowly = Reader(books, clock), Sources(books, clock, None), Slowly()
+    def __init__(self, service: FleetService, replicas: Say) -> None:
+        self._service, self._replicas = service, replicas
+        self._reader, self._sources, self._slowly = Reader(service), Sources(service, None), Slowly()
         # One at a time: a comparison takes a processor.
         self._comparing = asyncio.Lock()
 
@@ -92,25 +86,21 @@ class Views:
         def read() -> Any:
             if columns is None:
                 plain = {name: asked[name] for name in ("text", "host") if asked.get(name)}
-                ids = self._books.search(limit=asked.get("limit", 50), **plain)
-                return {"sources": self._rows(ids), "total": None, "sorted": False, "as_of": None}
+                ids = self._service.store.search(limit=asked.get("limit", 50), **plain)
+                rows = [documents.source(one) for one in self._service.views(ids)]
+                return {"sources": rows, "total": None, "sorted": False, "as_of": None}
             ids, total = columns.find(**asked)
-            return {"sources": self._rows(ids), "total": total, "sorted": True, "as_of": stamp(columns.at)}
+            rows = [documents.source(one) for one in columns.views(self._service, ids)]
+            return {"sources": rows, "total": total, "sorted": True, "as_of": stamp(columns.moment.now)}
 
         return await asyncio.to_thread(read)
-
-    def _rows(self, ids: list[int]) -> list[dict[str, Any]]:
-        place = {source: i for i, source in enumerate(ids)}
-        return sorted(self._sources.described(ids), key=lambda row: place[row["id"]])
 
     async def belief(self, call: Call) -> Any:
         """The change rate that was believed after each of the newest polls, with its interval."""
         await self._sources.known(call.source)
 
         def read() -> Any:
-            told = self._books.observations(call.source, POLLS)[::-1]
-            standing = self._books.columns_of([call.source], WIDTH)
-            return {"points": believed(told, standing.settings)}
+            return {"points": [documents.belief(one) for one in self._service.beliefs(call.source)]}
 
         return await asyncio.to_thread(read)
 
@@ -119,7 +109,7 @@ class Views:
         old, new = int(call.query.get("old", 0)), int(call.query["new"])
 
         def read() -> Any:
-            found = {version: self._books.copy(call.source, version) for version in (old, new) if version}
+            found = {version: self._service.store.copy(call.source, version) for version in (old, new) if version}
             for version, copy in found.items():
                 if copy is None:
                     raise Refused(404, f"version {version} of source {call.source} is not kept")
@@ -137,91 +127,34 @@ class Views:
     async def log(self, call: Call) -> Any:
         """The newest polls with the addresses of their sources."""
 
-        def read() -> Any:
-            rows = self._books.recent(call.query.get("limit", 200))
-            names = {one.id: one.address for one in self._books.listings(sorted({row.source for row in rows}))}
-            return {
-                "events": [
-                    {
-                        "token": row.token,
-                        "event": f"poll.{row.answer.value}",
-                        "at": stamp(row.polled_at),
-                        "source": row.source,
-                        "address": names.get(row.source, ""),
-                    }
-                    for row in rows
-                ]
-            }
-
-        return await asyncio.to_thread(read)
+        found = await asyncio.to_thread(self._service.log, call.query.get("limit", 200))
+        return {"events": [documents.log_line(one) for one in found]}
 
     async def hosts(self, _: Call) -> Any:
-        """The thousand hosts with most sources."""
-        rows = await self._slowly.get("hosts", self._books.hosts)
+        """The thousand hosts with most trouble, then most sources."""
+        rows = await self._slowly.get("hosts", self._service.hosts)
         rows = sorted(rows, key=lambda one: (-one.failing, -one.sources, one.name))[:1000]
-        names = ("host", "sources", "paused", "failing")
-        return {"hosts": [dict(zip(names, astuple(one), strict=True)) | dict(self._rules(one.name)) for one in rows]}
+        return {"hosts": [documents.host(one) for one in rows]}
 
     async def replicas(self, _: Call) -> Any:
         """Peers as the engine last told of them, and the ways by which the newest copies came here."""
 
         def read() -> Any:
-            engine, own = self._books.engine(), dict(self._replicas())
+            peers, own = self._service.engine().peers, dict(self._replicas())
             ways: Counter[str] = Counter()
-            for head in self._books.heads(sorted({one.source for one in self._books.recent(WAYS)})):
-                edition = self._books.edition(head.source, head.version)
+            for head in self._service.store.heads(sorted({one.source for one in self._service.store.recent(WAYS)})):
+                edition = self._service.store.edition(head.source, head.version)
                 if edition is not None and edition.via:
                     ways[edition.via] += 1
             told = [
                 {"way": [name.strip().strip('"') for name in way.split(",")], "copies": count}
                 for way, count in ways.most_common(20)
             ]
-            return own | {"peers": engine.get("peers") or [], "ways": told}
+            return own | {"peers": [dict(one) for one in peers], "ways": told}
 
         return await asyncio.to_thread(read)
 
 
-def believed(told: list[Observation], settings: Mapping[str, bytes]) -> list[dict[str, Any]]:
-    """What polls taught, oldest first, after each answer, as today's fleet would read them.
-
-    Today's prior and clock are used throughout, so that the curve shows this source and not what others taught.
-    """
-    points = []
-    taught = blank(1, WIDTH)
-    for one in told:
-        if one.answer is Answer.FAILED:
-            continue
-        modified = np.nan if one.modified is None else one.modified
-        polls = Polls(
-            np.zeros(1, np.int64),
-            np.array([one.polled_at]),
-            np.ones(1, np.bool_),
-            np.array([one.answer is Answer.CHANGED]),
-            np.array([modified]),
-            np.ones(1, np.int64),
-        )
-        taught = replay(polls, taught, {1: settings.get(LEARNER, b"")})
-        seen = outlook(_Held(taught, settings), one.polled_at)
-        points.append(
-            {
-                "at": stamp(one.polled_at),
-                "change_rate": finite(seen.change_rate[0]),
-                "low": finite(seen.low[0]),
-                "high": finite(seen.high[0]),
-            }
-        )
-    return points
-
-
-class _Held:
-    """What one source has taught, as an outlook reads it."""
-
-    def __init__(self, taught: Taught, settings: Mapping[str, bytes]) -> None:
-        self.beliefs, self.last, self.found, self.settings = taught.rows, taught.last, taught.found, settings
-
-
-def views(
-    books: Books, clock: Callable[[], float], *, rules: Rules = lambda host: _NOTHING, replicas: Say = lambda: _NOTHING
-) -> list[Route]:
+def views(service: FleetService, *, replicas: Say = lambda: _NOTHING) -> list[Route]:
     """The routes of the dashboard, to be served beside the API's."""
-    return endpoints.routes(Views(books, clock, rules, replicas).endpoints())
+    return endpoints.routes(Views(service, replicas).endpoints())

@@ -1,0 +1,171 @@
+"""The store of the settings, opened: to be read, to be written, and as the service that every command and face asks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unstale.calendar import DAYS, Hours
+from unstale.cli.settings import Settings, is_shared, near
+from unstale.errors import MissingExtraError, StoreError, sentence
+
+if TYPE_CHECKING:
+    from unstale.adapters.admission import Admission
+    from unstale.ports import Listing, ReadStore, Store
+    from unstale.service import FleetService, Terms
+    from unstale.service.records import Granted
+
+
+def read_store(settings: Settings) -> ReadStore:
+    """The store, to be read and nothing else."""
+    if is_shared(settings.store):
+        from unstale.adapters.postgres_replica import PostgresReplica
+
+        return PostgresReplica(address_of(settings.store))
+    from unstale.adapters.sqlite_replica import SqliteReplica
+
+    _there(settings)
+    return SqliteReplica(settings.store)
+
+
+def write_store(settings: Settings, *, create: bool = False) -> Store:
+    """The store, to be changed; made if it may be."""
+    if is_shared(settings.store):
+        from unstale.adapters.postgres_store import PostgresStore
+
+        return PostgresStore(
+            address_of(settings.store), versions=settings.keep, horizon=settings.horizon, create=create
+        )
+    from unstale.adapters.sqlite_store import SqliteStore
+
+    if not create:
+        _there(settings)
+    return SqliteStore(settings.store, versions=settings.keep, horizon=settings.horizon, create=create)
+
+
+@contextmanager
+def serving(settings: Settings) -> Iterator[FleetService]:
+    """The service of the settings' store, as long as the context lasts."""
+    service = service_of(settings)
+    try:
+        yield service
+    finally:
+        service.close()
+
+
+def service_of(settings: Settings) -> FleetService:
+    """The service of the settings' store: it reads, and writes where it is told to."""
+    from unstale.service import FleetService
+
+    return FleetService(read_store(settings), terms_of(settings), writing=lambda: write_store(settings))
+
+
+def terms_of(settings: Settings) -> Terms:
+    """What the settings say, as far as the service needs it."""
+    from unstale.cli.compose import config_of, rules_of
+    from unstale.cli.fetchers import admission_of
+    from unstale.service import Terms
+
+    # Asked for by those who list sources: then once.
+    admission = cache(lambda: admission_of(settings))
+    return Terms(
+        config=config_of(settings),
+        rules=rules_of(settings),
+        granted=lambda name: granted(settings, name),
+        running=lambda: engine_runs(settings),
+        listing=lambda said, before: listing_of(settings, admission(), said, before),
+        file=str(settings.path or ""),
+        changed_at=lambda: _written_at(settings.path),
+    )
+
+
+def listing_of(settings: Settings, check: Admission, said: Mapping[str, Any], before: Listing | None) -> Listing:
+    """A source as it is described, over what was said of it before or what the settings take for granted.
+
+    Intervals that are numbers are seconds, and no longest one is null; as text they are what people write.
+    """
+    from unstale.cli.adding import _base
+    from unstale.lists import rows
+
+    base = _base(settings) if before is None else before
+    fields = dict(said)
+    if not isinstance(fields.get("min_interval", ""), str):
+        base = replace(base, shortest=float(fields.pop("min_interval")))
+    if not isinstance(fields.get("max_interval", ""), str):
+        most = fields.pop("max_interval")
+        base = replace(base, longest=math.inf if most is None else float(most))
+    base = replace(base, kind=fields.pop("kind", base.kind))
+    if fields.get("host") == "":
+        # An empty host is one to be found anew from the address.
+        base = replace(base, host="")
+    return rows.listing_of(fields, base, check if before is None else check.changing(before))
+
+
+def granted(settings: Settings, name: str) -> Granted:
+    """What the settings grant a host."""
+    from unstale.service.records import Granted
+
+    own = settings.host(name)
+    return Granted(own.spacing, own.concurrency, own.budget or math.inf, "; ".join(map(_hours, own.windows)))
+
+
+def _hours(one: Hours) -> str:
+    """Allowed hours as they are written."""
+
+    def at(seconds: int) -> str:
+        return f"{seconds // 3600 % 24:02}:{seconds % 3600 // 60:02}"
+
+    days = "" if len(one.days) == 7 else " " + ",".join(DAYS[day].capitalize() for day in sorted(one.days))
+    return f"{at(one.begin)}-{at(one.begin + one.length)}{days} {one.zone.key}"
+
+
+def engine_runs(settings: Settings) -> bool | None:
+    """Whether a process keeps this store file fresh now; None where the system cannot tell."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    try:
+        # Who runs an engine holds this file, see `compose.alone`; a shared look lets others look too.
+        with Path(f"{settings.store}.engine").open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def address_of(store: str) -> str:
+    """The address of a PostgreSQL database with its secrets filled in."""
+    from unstale.adapters.environment import filled
+
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("psycopg", "postgres") from None
+    return filled(store)
+
+
+def _there(settings: Settings) -> None:
+    if not Path(settings.store).exists():
+        raise StoreError(
+            sentence(
+                "store",
+                repr(near(settings.store)),
+                "does not exist",
+                "add sources with `unstale add`, or name it with --store",
+            )
+        )
+
+
+def _written_at(path: Path | None) -> float:
+    try:
+        return path.stat().st_mtime if path is not None else 0.0
+    except OSError:
+        return 0.0

@@ -1,0 +1,276 @@
+"""The service's records in plain JSON: what `--json` prints is what the API answers."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+from unstale.ports import Edition, Listing, Observation
+from unstale.secrecy import shown_address
+from unstale.service.beliefs import BeliefPoint
+from unstale.service.records import (
+    Budget,
+    EngineState,
+    Explanation,
+    HostView,
+    LogLine,
+    Preview,
+    PricePoint,
+    SourceView,
+    Status,
+    Totals,
+)
+from unstale.units import DAY
+
+
+def iso(time: float | None) -> str | None:
+    """A time in UTC, ISO 8601; None for none.
+
+    >>> iso(1714557600.25), iso(float("-inf"))
+    ('2024-05-01T10:00:00.250000Z', None)
+    """
+    if time is None or not 0.0 <= time < 253402300800.0:
+        return None
+    return datetime.fromtimestamp(time, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def finite(thing: Any) -> Any:
+    """The same without infinities and NaN, which JSON has not: null.
+
+    >>> finite({"a": [1.0, float("inf")]})
+    {'a': [1.0, None]}
+    """
+    if isinstance(thing, dict):
+        return {key: finite(value) for key, value in thing.items()}
+    if isinstance(thing, list):
+        return [finite(value) for value in thing]
+    return None if isinstance(thing, float) and not math.isfinite(thing) else thing
+
+
+def listing(one: Listing) -> dict[str, Any]:
+    """What is said of a source."""
+    told: dict[str, Any] = finite(
+        {
+            "id": one.id,
+            "address": shown_address(one.address),
+            "kind": one.kind,
+            "host": one.host,
+            "weight": one.weight,
+            "cost": one.cost,
+            "min_interval": one.shortest,
+            "max_interval": one.longest,
+            "paused": one.paused,
+        }
+    )
+    return told | {"options": dict(one.options), "added_at": iso(one.added_at)}
+
+
+def source(one: SourceView) -> dict[str, Any]:
+    """A source at a moment."""
+    told: dict[str, Any] = finite(
+        {
+            "failures": one.failures,
+            "reason": one.reason,
+            "fresh": one.fresh,
+            "age": one.age,
+            "change_rate": one.change_rate,
+            "change_rate_low": one.low,
+            "change_rate_high": one.high,
+            "change_interval": one.change_interval,
+            "interval": one.interval,
+            "waits_for": one.waits_for,
+            "surcharge": one.surcharge,
+        }
+    )
+    times = {"checked_at": iso(one.checked_at), "changed_at": iso(one.changed_at), "due_at": iso(one.due_at)}
+    return listing(one.listing) | times | told
+
+
+def budget(one: Budget) -> dict[str, Any]:
+    """The budget in force."""
+    return {
+        "budget_per_day": DAY * one.rate,
+        "set_here": one.set_here,
+        "by": one.by,
+        "since": iso(one.at),
+        "why": one.words,
+        "waiting": one.waiting,
+    }
+
+
+def engine(one: EngineState) -> dict[str, Any]:
+    """What keeps the store fresh."""
+    return {
+        "running": one.running,
+        "at": iso(one.at),
+        "started_at": iso(one.started_at),
+        "last_poll_at": iso(one.last_poll),
+        "last_answer_at": iso(one.last_answer),
+        "workers": one.workers,
+        "in_flight": one.in_flight,
+        "polls": one.polls,
+        "first": one.first,
+        "changed": one.changed,
+        "failed": one.failed,
+        "spent": one.spent,
+    }
+
+
+def totals(one: Totals) -> dict[str, Any]:
+    """What was recorded since the store was made."""
+    return {
+        "polls": one.polls,
+        "unchanged": one.unchanged,
+        "changed": one.changed,
+        "failed": one.failed,
+        "first": one.first,
+        "requests": one.requests,
+        "received": one.received,
+        "spent": one.spent,
+    }
+
+
+def status(one: Status, verdict: str = "pass", reasons: list[str] | None = None) -> dict[str, Any]:
+    """How a fleet stands."""
+    counts, begun = one.counts, one.first_round
+    told: dict[str, Any] = {
+        "at": iso(one.at),
+        "status": verdict,
+        "reasons": reasons or [],
+        "sources": {
+            "total": counts.total,
+            "paused": counts.paused,
+            "failing": counts.failing,
+            "never_answered": counts.never_answered,
+            "never_polled": counts.never_polled,
+        },
+        "first_round": None if begun is None else {"done": begun.done, "of": begun.of, "left": begun.left},
+        "freshness": one.fresh,
+        "freshness_even": one.even,
+        "learned": one.learned,
+        "age": one.age,
+        "budget_per_day": DAY * one.budget.rate,
+        "budget": budget(one.budget),
+        "spent_hour": one.spent_hour,
+        "spent_day": one.spent_day,
+        "objective": one.objective,
+        "price": one.price,
+        "price_at": iso(one.price_at),
+        "surcharges": dict(one.surcharges),
+        "hosts": one.hosts,
+        "engine": engine(one.engine),
+        "totals": totals(one.totals),
+        "worst": [source(view) for view in one.worst],
+    }
+    whole: dict[str, Any] = finite(told)
+    return whole
+
+
+def explanation(one: Explanation) -> dict[str, Any]:
+    """Why a source is polled as it is."""
+    view = one.source
+    told: dict[str, Any] = finite(
+        {
+            "sentence": one.sentence,
+            "interval": one.interval,
+            "bound": one.bound,
+            "waits_for": view.waits_for,
+            "half_life": one.half_life,
+            "price": one.price,
+            "twice": {"weight": one.twice_weight, "budget_per_day": DAY * one.twice_budget},
+        }
+    )
+    return source(view) | told
+
+
+def preview(one: Preview) -> dict[str, Any]:
+    """What a budget would do."""
+    told: dict[str, Any] = finite(
+        {
+            "budget_per_day": DAY * one.budget,
+            "price": one.price,
+            "freshness": one.fresh,
+            "age": one.age,
+            "sources": one.sources,
+            "abandoned": one.abandoned,
+            "intervals": dict(one.intervals),
+        }
+    )
+    return told
+
+
+def point(one: PricePoint) -> dict[str, Any]:
+    """A stretch of the history."""
+    told: dict[str, Any] = finite(
+        {
+            "price": one.price,
+            "budget_per_day": DAY * one.budget,
+            "fresh": one.fresh,
+            "even": one.even,
+            "polls": one.polls,
+            "changed": one.changed,
+            "failed": one.failed,
+            "spent": one.spent,
+        }
+    )
+    return {"at": iso(one.at)} | told
+
+
+def host(one: HostView) -> dict[str, Any]:
+    """A host and what it is granted."""
+    granted = one.granted
+    told: dict[str, Any] = finite(
+        {
+            "host": one.name,
+            "sources": one.sources,
+            "paused": one.paused,
+            "failing": one.failing,
+            "spacing": granted.spacing,
+            "concurrency": granted.concurrency,
+            "budget_per_day": DAY * granted.cap,
+            "windows": granted.windows,
+            "surcharge": one.surcharge,
+        }
+    )
+    return told
+
+
+def observation(one: Observation) -> dict[str, Any]:
+    """One poll as it was recorded."""
+    return {
+        "polled_at": iso(one.polled_at),
+        "answer": one.answer.value,
+        "elapsed": finite(one.elapsed),
+        "modified_at": iso(one.modified),
+        "received": one.received,
+        "reason": one.reason,
+    }
+
+
+def version(one: Edition) -> dict[str, Any]:
+    """One kept version, without its bytes."""
+    return {
+        "version": one.version,
+        "taken_at": iso(one.taken_at),
+        "media_type": one.media_type,
+        "size": one.size,
+        "sha256": one.digest.hex(),
+    }
+
+
+def belief(one: BeliefPoint) -> dict[str, Any]:
+    """A change rate as it was believed at a time."""
+    told: dict[str, Any] = finite({"change_rate": one.change_rate, "low": one.low, "high": one.high})
+    return {"at": iso(one.at)} | told
+
+
+def log_line(one: LogLine) -> dict[str, Any]:
+    """One of the newest polls; names of events are stable."""
+    return {
+        "token": one.token,
+        "event": f"poll.{one.answer}",
+        "at": iso(one.at),
+        "source": one.source,
+        "address": one.address,
+    }

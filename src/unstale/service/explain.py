@@ -1,0 +1,114 @@
+"""Why a source is polled as it is: one sentence, the numbers behind it, and what would change it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from unstale.ports import ReadStore
+from unstale.service.moment import DEARER, Moment, listed, reasons
+from unstale.service.records import Explanation, SourceView
+from unstale.service.search import falling
+from unstale.service.words import coming, span
+
+#: polls that are shown, and sources that tell what another price would cost
+SHOWN, _ENOUGH = 5, 20_000
+#: weights are sought up to this many times the present one
+_MOST = 1e6
+
+
+def explain(store: ReadStore, moment: Moment, source: int) -> Explanation | None:
+    """The case of one source of a whole fleet; None if there is no such source."""
+    row = int(np.searchsorted(moment.standing.source, source))
+    found = listed(store, [source])
+    if source not in found or row >= len(moment.standing.source) or moment.standing.source[row] != source:
+        return None
+    rows = np.array([row])
+    (view,) = moment.views(rows, found, reasons(store, moment, rows))
+    wait = float(moment.waits(rows)[0])
+    bound = moment.bound(row, wait)
+    weight, budget = _twice(moment, row, view, wait, bound)
+    return Explanation(
+        at=moment.now,
+        source=view,
+        sentence=sentence_of(view, wait, bound, moment.now),
+        bound=bound,
+        interval=wait,
+        price=moment.scheduler.price,
+        price_at=moment.price_at,
+        half_life=_half_life(moment, row),
+        budget=moment.config.budget,
+        twice_weight=weight,
+        twice_budget=budget,
+        polls=tuple(store.observations(source, SHOWN)),
+    )
+
+
+def sentence_of(view: SourceView, wait: float, bound: str, now: float) -> str:
+    """The one sentence: how often it is polled, and because of what."""
+    listing, failures = view.listing, view.failures
+    if listing.paused:
+        return f"not polled: it is paused, `unstale resume {listing.id}` takes it up again"
+    if failures:
+        times = "failed" if failures == 1 else f"failed {failures:,} times in a row"
+        reason = f" ({view.reason})" if view.reason else ""
+        never = ", and it has never answered" if math.isinf(view.checked_at) else ""
+        due = coming(view.due_at, now)
+        return f"polled again {due}: its last poll {times}{reason}{never}; each failure doubles the wait"
+    if math.isinf(view.checked_at):
+        return f"polled {coming(view.due_at, now)} for the first time: nothing is known of it yet"
+    changes = (
+        f"it changes about every {span(1.0 / view.change_rate)} "
+        f"(between {span(1.0 / view.high)} and {span(1.0 / view.low)})"
+    )
+    weighs, every = f"weighs {listing.weight:g}", span(wait)
+    if bound == "shortest":
+        return f"polled every {every}: that is its min-interval; {changes}, {weighs}, and a poll would pay sooner"
+    if bound == "eager":
+        return f"polled every {every}: no source is polled more than 1,000 times as often as the mean one; {changes}"
+    if bound == "longest":
+        return f"polled every {every}: that is its max-interval; {changes}, {weighs}, and alone a poll would pay later"
+    if bound == "abandoned":
+        return (
+            f"abandoned at today's price, but looked at every {every} in case its habits change: {changes}, "
+            f"{weighs}, and no poll pays within that time"
+        )
+    dear = view.surcharge > DEARER
+    dearer = f", {view.surcharge:.2g} times as dear at its host, whose cap binds," if dear else ""
+    return f"polled every {every}: {changes}, {weighs}, and at today's price{dearer} a poll pays after {every}"
+
+
+def _twice(moment: Moment, row: int, view: SourceView, wait: float, bound: str) -> tuple[float, float]:
+    """The weight at which the source would be polled twice as often, and the budget; NaN where neither would do it."""
+    asleep = view.listing.paused or math.isinf(view.checked_at) or view.failures > 0
+    learner, wanted = moment.scheduler.learner, 0.5 * wait
+    out_of_reach = wanted < learner.columns.shortest[row]
+    if asleep or bound not in ("price", "abandoned") or view.listing.weight <= 0.0 or out_of_reach:
+        return math.nan, math.nan
+
+    def wait_at(factor: float) -> float:
+        """Being so many times as heavy is the same as a price so many times lower."""
+        return float(learner.waits_of([row], moment.scheduler.price * view.surcharge / factor)[0])
+
+    if wait_at(_MOST) > wanted:
+        return math.nan, math.nan
+    factor = falling(wait_at, wanted, 1.0, _MOST)
+    dear = view.surcharge > DEARER
+    budget = math.nan if dear else moment.config.budget * _spent(moment, factor) / _spent(moment, 1.0)
+    return view.listing.weight * factor, budget
+
+
+def _spent(moment: Moment, factor: float) -> float:
+    """What the fleet would cost per second at a price so many times lower."""
+    rows = moment.rows[:: -(-len(moment.rows) // _ENOUGH) or 1]
+    waits = moment.scheduler.learner.waits_of(rows, moment.scheduler.price / factor)
+    return float((moment.standing.cost[rows] / waits).sum())
+
+
+def _half_life(moment: Moment, row: int) -> float:
+    """How far back the favoured belief looks, in seconds."""
+    shared = moment.scheduler.learner.shared
+    count = len(shared.half_lives)
+    own = moment.standing.beliefs[row]
+    return float(shared.half_lives[int(np.argmax(own[2 * count : 3 * count] + shared.favour))])

@@ -1,0 +1,325 @@
+"""The service of one fleet: what can be asked of its store and done to it, as command line, API and dashboard offer it.
+
+Everything may take a while; any thread may ask, one at a time is answered by the store.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from unstale.core.learning.outlook import WIDTH
+from unstale.engine.said import BUDGET, BudgetSaid, By
+from unstale.errors import InputError, StoreError, sentence
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Edition, FleetColumns, Observation, Price, ReadStore, Store
+from unstale.service import budget as budgets
+from unstale.service import explain as explaining
+from unstale.service import status as stating
+from unstale.service.beliefs import POLLS, BeliefPoint, believed
+from unstale.service.moment import ENGINE, Moment, Whole, engine_says, listed, reasons
+from unstale.service.preview import preview
+from unstale.service.records import (
+    Budget,
+    EngineState,
+    Explanation,
+    History,
+    HostView,
+    LogLine,
+    Preview,
+    PricePoint,
+    SourceView,
+    Status,
+    Terms,
+    Totals,
+)
+
+#: sources that a status lists
+WORST = 20
+_ALL = 2**62
+
+
+class FleetService:
+    """Reads through `store`; `writing` opens it for those who change things, when the first of them comes."""
+
+    def __init__(
+        self,
+        store: ReadStore,
+        terms: Terms,
+        *,
+        writing: Callable[[], Store] | None = None,
+        clock: Callable[[], float] = lambda: time.time(),
+    ) -> None:
+        self.store, self.terms, self.clock = store, terms, clock
+        self._writing, self._written = writing, None if writing is None else _Opened(writing)
+        #: what the fleet as a whole tells of its parts, and when that was true
+        self._whole: tuple[tuple[object, ...], Whole] | None = None
+
+    # What it is at a moment
+
+    def moment(self, sources: Sequence[int] | None = None) -> Moment:
+        """The whole fleet now, or some of its sources."""
+        now, terms = self.clock(), self.terms
+        standing = self.store.fleet(WIDTH) if sources is None else self.store.columns_of(sources, WIDTH)
+        budget = self._budget(standing.settings, now)
+        config = replace(terms.config, budget=budget.rate)
+        whole = None if sources is None else partial(self._of_whole, standing, budget.rate)
+        return Moment(now, standing, config, terms, whole)
+
+    def status(self, sources: Sequence[int] | None = None, *, limit: int = WORST) -> Status:
+        """How the fleet stands, or some of its sources."""
+        return self.status_of(self.moment(sources), limit=limit)
+
+    def status_of(self, moment: Moment, *, limit: int = WORST) -> Status:
+        """How a moment stands."""
+        running = self.running()
+        budget = self._budget(moment.standing.settings, moment.now)
+        return stating.status(self.store, moment, budget, running, limit)
+
+    def views(self, sources: Sequence[int]) -> list[SourceView]:
+        """These sources one by one, those that exist, in the order asked."""
+        moment = self.moment(sources)
+        place = {source: row for row, source in enumerate(moment.standing.source.tolist())}
+        rows = np.array([place[source] for source in sources if source in place], dtype=np.int64)
+        return moment.views(rows, listed(self.store, sources), reasons(self.store, moment, rows))
+
+    def explain(self, source: int) -> Explanation:
+        """Why a source is polled as it is."""
+        found = explaining.explain(self.store, self.moment(), source)
+        if found is None:
+            raise unknown(source)
+        return found
+
+    def preview(self, budget: float | None = None) -> Preview:
+        """What a budget would do under the present beliefs; the one in force if none is named."""
+        now = self.clock()
+        return preview(self.store, self.terms, self.budget().rate if budget is None else budget, now)
+
+    def budget(self) -> Budget:
+        """The budget in force, and who said so."""
+        told = {name: self.store.setting(name) for name in (BUDGET, ENGINE)}
+        return self._budget(told, self.clock())
+
+    def running(self) -> bool | None:
+        """Whether something keeps this store fresh now; None where that cannot be told."""
+        alive = self.store.alive()
+        return self.terms.running() if alive is None else alive > 0
+
+    def engine(self) -> EngineState:
+        """What keeps it fresh, and what it did since it started."""
+        said = engine_says({ENGINE: self.store.setting(ENGINE)})
+        return stating.engine_state(self.store, said, self.running(), self.totals())
+
+    def totals(self) -> Totals:
+        """What was recorded since the store was made."""
+        return stating.totals_of(self.store.counters())
+
+    def hosts(self) -> list[HostView]:
+        """Hosts with their sources, what they are granted and how dear a poll is there, most sources first."""
+        surcharges = self._surcharges()
+        found = [
+            HostView(
+                one.name,
+                one.sources,
+                one.paused,
+                one.failing,
+                self.terms.granted(one.name),
+                surcharges.get(one.name, 1.0),
+            )
+            for one in self.store.hosts()
+        ]
+        return sorted(found, key=lambda one: (-one.sources, one.name))
+
+    # What it was
+
+    def history(self, source: int, limit: int, *, changes: bool = False) -> History:
+        """What polls of a source found, newest first; with `changes` only those that found one."""
+        listing = listed(self.store, [source]).get(source)
+        if listing is None:
+            raise unknown(source)
+        # One more than is shown tells whether there are more.
+        polls = self.store.observations(source, _ALL if changes else limit + 1)
+        polls = [poll for poll in polls if not changes or poll.answer is Answer.CHANGED]
+        return History(listing, tuple(polls[:limit]), len(polls) > limit, tuple(self.versions(source)))
+
+    def observations(self, source: int, limit: int) -> list[Observation]:
+        """The newest polls of a source."""
+        return self.store.observations(source, limit)
+
+    def versions(self, source: int) -> list[Edition]:
+        """The kept versions, newest first."""
+        kept = (self.store.edition(source, version) for version in self.store.versions(source))
+        return [one for one in kept if one is not None]
+
+    def beliefs(self, source: int) -> list[BeliefPoint]:
+        """What was believed of a source after each of its newest polls, oldest first."""
+        told = self.store.observations(source, POLLS)[::-1]
+        return believed(told, self.store.columns_of([source], WIDTH).settings)
+
+    def course(self, since: float, points: int) -> list[PricePoint]:
+        """The history of price and freshness in at most so many points."""
+        return gathered(self.store.prices(since), points)
+
+    def log(self, limit: int) -> list[LogLine]:
+        """The newest polls, newest first."""
+        rows = self.store.recent(limit)
+        names = {one.id: one.address for one in self.store.listings(sorted({row.source for row in rows}))}
+        return [
+            LogLine(row.token, row.source, names.get(row.source, ""), row.polled_at, row.answer.value) for row in rows
+        ]
+
+    # What can be done to it
+
+    def add(self, rows: Sequence[Mapping[str, Any]], *, replacing: bool = False) -> list[int]:
+        """Add sources as they are described, all or none."""
+        listings = []
+        for i, row in enumerate(rows):
+            try:
+                listings.append(self.terms.listing(row, None))
+            except InputError as error:
+                raise InputError(f"body[{i}]: {error}") from None
+        return self.writer.add(listings, self.clock(), duplicates="replace" if replacing else "refuse")
+
+    def edit(self, sources: Sequence[int], changes: Mapping[str, Any]) -> int:
+        """Change what is said of sources; beliefs and copies stay. How many there are."""
+        made = [self.terms.listing({"address": one.address, **changes}, one) for one in self.store.listings(sources)]
+        if made:
+            self.writer.add(made, self.clock(), duplicates="replace")
+        return len(made)
+
+    def pause(self, sources: Sequence[int], paused: bool) -> int:
+        """Poll sources no more, or again; their copies stay. How many there are."""
+        made = [replace(one, paused=paused) for one in self.store.listings(sources)]
+        if made:
+            self.writer.add(made, self.clock(), duplicates="replace")
+        return len(made)
+
+    def remove(self, sources: Sequence[int]) -> int:
+        """Forget sources; how many there were."""
+        return self.writer.remove(sources)
+
+    def hint(self, sources: Sequence[int]) -> None:
+        """Make sources due now."""
+        self.set_due(sources, [self.clock()] * len(sources))
+
+    def set_due(self, sources: Sequence[int], due: Sequence[float]) -> None:
+        """Move due times."""
+        self.writer.set_due(sources, due)
+
+    def set_budget(self, budget: float | None, by: By) -> Budget:
+        """Say a budget, or that the settings' holds again: the last word counts. The one in force then."""
+        word = b"" if budget is None else BudgetSaid(budget, by, self.clock(), self.terms.config.settled).kept()
+        self.writer.record([], settings={BUDGET: word})
+        return self.budget()
+
+    def settle(self, option: float | None) -> Budget:
+        """At a start: make the last word count, an option of the command being one. The budget in force then."""
+        told = {BUDGET: self.store.setting(BUDGET)}
+        if words := budgets.settle(told, self.terms, option, self.clock()):
+            self.writer.record([], settings=words)
+        return self.budget()
+
+    def weights(self, sources: Sequence[int]) -> dict[int, float]:
+        """The weights of those of these sources that exist."""
+        return {one.id: one.weight for one in self.store.listings(sources)}
+
+    def setting(self, name: str) -> bytes:
+        """A named setting, empty if there is none."""
+        return self.store.setting(name)
+
+    def weigh(self, weights: Mapping[int, float], settings: Mapping[str, bytes]) -> None:
+        """Change weights, if there are any to change, and keep settings."""
+        if weights:
+            changed = [replace(one, weight=weights[one.id]) for one in self.store.listings(sorted(weights))]
+            self.writer.add(changed, self.clock(), duplicates="replace")
+        self.writer.record([], settings=settings)
+
+    @property
+    def writer(self) -> Store:
+        """The store, to be changed."""
+        if self._written is None:
+            raise StoreError(sentence("store", "here", "is only read", "serve it with a token"))
+        return self._written.store
+
+    def close(self) -> None:
+        """Give back the stores; closing again does nothing."""
+        if self._written is not None:
+            self._written.close()
+        self.store.close()
+
+    def _budget(self, settings: Mapping[str, bytes], now: float) -> Budget:
+        return budgets.in_force(settings, self.terms, engine_says(settings), self.running(), now)
+
+    def _of_whole(self, part: FleetColumns, budget: float) -> Whole:
+        """What a part takes from the whole: read anew after an edit, or another price, surcharge or budget."""
+        edited, engine = self.store.counters().get("edited", 0), engine_says(part.settings)
+        key = (edited, budget, engine.get("at"), None if part.price is None else part.price.at)
+        # What an engine publishes need not be found out.
+        known = isinstance(engine.get("surcharges"), dict) and self._whole is not None and self._whole[0][:2] == key[:2]
+        if known and self._whole is not None:
+            told = {str(host): float(factor) for host, factor in engine["surcharges"].items()}
+            self._whole = key, replace(self._whole[1], surcharges=told)
+        elif self._whole is None or self._whole[0] != key:
+            moment = self.moment()
+            cost = float(moment.standing.cost[moment.rows].sum())
+            self._whole = key, Whole(cost / budget if cost > 0.0 else 1.0, moment.surcharges)
+        return self._whole[1]
+
+    def _surcharges(self) -> Mapping[str, float]:
+        return self.moment([]).surcharges
+
+
+class _Opened:
+    """A store that is opened when it is first needed."""
+
+    def __init__(self, opening: Callable[[], Store]) -> None:
+        self._opening, self._store = opening, None
+
+    _store: Store | None
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            self._store = self._opening()
+        return self._store
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+
+def gathered(prices: Sequence[Price], points: int) -> list[PricePoint]:
+    """A history in at most so many points: each tells its last price, its mean freshness, and what was done in it."""
+    size = max(-(-len(prices) // points), 1)
+    return [
+        PricePoint(
+            some[-1].at,
+            some[-1].price,
+            some[-1].budget,
+            min(math.fsum(one.fresh for one in some) / len(some), 1.0),
+            _mean_even(some),
+            sum(one.polls for one in some),
+            sum(one.changed for one in some),
+            sum(one.failed for one in some),
+            max(math.fsum(one.spent for one in some), 0.0),
+        )
+        for some in (prices[i : i + size] for i in range(0, len(prices), size))
+    ]
+
+
+def _mean_even(some: Sequence[Price]) -> float:
+    """A price that was kept before enough was learned tells no even freshness, but 0."""
+    known = [one.even for one in some if one.even > 0.0]
+    return min(math.fsum(known) / len(known), 1.0) if known else math.nan
+
+
+def unknown(source: int) -> InputError:
+    """What is said of a source that is not there."""
+    return InputError(sentence("source", source, "is not listed", "see `unstale list`"))

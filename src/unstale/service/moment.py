@@ -1,0 +1,228 @@
+"""A fleet, or a part of it, at one moment: what is believed of every source, and what it waits for.
+
+Rules of this file:
+1. "Polled every" is the wait at today's price, and is computed here and nowhere else.
+2. Of a part of a fleet the same is told as of the whole: price, scale and surcharges are those of the whole.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from unstale.core.checks import Floats
+from unstale.core.learning.learner import EAGER, EXPLORE
+from unstale.core.learning.outlook import Outlook, outlook
+from unstale.engine.config import EngineConfig, next_look, scheduler_of
+from unstale.engine.host_limits import HostLimits
+from unstale.keeper.scheduler import Integers, Scheduler
+from unstale.ports import FleetColumns, Listing, ReadStore
+from unstale.service.records import SourceView, Terms
+
+#: a surcharge below this is none worth telling
+DEARER = 1.01
+#: the setting in which an engine tells of itself
+ENGINE = "engine"
+
+
+def engine_says(settings: Mapping[str, bytes]) -> dict[str, Any]:
+    """What the last engine wrote of itself; nothing if there was none."""
+    try:
+        said = json.loads(settings.get(ENGINE) or b"{}")
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What a part of a fleet takes from the whole: its mean interval, and hosts where polls are dearer."""
+
+    scale: float
+    surcharges: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Sources in columns and what is believed of them at `now`; `config` has the budget in force."""
+
+    now: float
+    standing: FleetColumns
+    config: EngineConfig
+    terms: Terms
+    #: what a part takes from the whole, asked for when it is needed; None: these columns are the whole
+    of_whole: Callable[[], Whole] | None = None
+    #: many may ask about one moment
+    _asking: Lock = field(default_factory=Lock, repr=False, compare=False)
+
+    @cached_property
+    def whole(self) -> Whole | None:
+        """What a part takes from the whole."""
+        return None if self.of_whole is None else self.of_whole()
+
+    @cached_property
+    def seen(self) -> Outlook:
+        """What is believed of each."""
+        return outlook(self.standing, self.now)
+
+    @cached_property
+    def rows(self) -> Integers:
+        """Those that are not paused."""
+        return np.flatnonzero(~self.standing.paused)
+
+    @cached_property
+    def engine(self) -> dict[str, Any]:
+        """What the last engine wrote of itself."""
+        return engine_says(self.standing.settings)
+
+    @cached_property
+    def scheduler(self) -> Scheduler:
+        """The brain as it would begin with these sources, at the price that was published last."""
+        config = self.config
+        if self.whole is not None:
+            # The scheduler of a part of the fleet has that part of the budget: the mean interval is the same.
+            part = float(self.standing.cost[self.rows].sum())
+            config = replace(config, budget=part / self.whole.scale if part > 0.0 else config.budget)
+        made, _ = scheduler_of(self.standing, config, self.now, HostLimits(self.terms.rules))
+        if (price := self.price) is not None:
+            made.price = price
+        return made
+
+    @cached_property
+    def price(self) -> float | None:
+        """The price of a poll that was published last, None if none ever was."""
+        price, said = self.standing.price, self.engine
+        told, at = said.get("price"), said.get("at")
+        newer = isinstance(at, int | float) and (price is None or at > price.at)
+        if newer and isinstance(told, int | float) and told > 0.0:
+            return float(told)
+        return price.price if price is not None and price.price > 0.0 else None
+
+    @cached_property
+    def price_at(self) -> float | None:
+        """When that price was published."""
+        said, kept = self.engine.get("at"), self.standing.price
+        times = [float(at) for at in (said, kept.at if kept else None) if isinstance(at, int | float)]
+        return None if self.price is None else max(times, default=None)
+
+    @cached_property
+    def surcharges(self) -> Mapping[str, float]:
+        """How many times as dear a poll is at each host whose cap binds: as the engine published it, or as it would."""
+        if self.whole is not None:
+            return self.whole.surcharges
+        told = self.engine.get("surcharges")
+        if isinstance(told, dict):
+            return {str(host): float(factor) for host, factor in told.items()}
+        scheduler = self.scheduler
+        price, until = scheduler.price, self.now + next_look(scheduler, self.config.rate)
+        scheduler.plan(self.config.rate * (until - self.now), self.now, until)
+        # What was held was held at the price that the plan found: what we tell is at the one that was published.
+        factors = np.maximum(scheduler.surcharge * scheduler.price / price, 1.0)
+        factors[scheduler.surcharge <= 1.0] = 1.0
+        scheduler.price, scheduler.learner.columns.weight[:] = price, scheduler.weight
+        return {self.standing.hosts[i]: float(factors[i]) for i in np.flatnonzero(factors > DEARER)}
+
+    def surcharge(self, rows: Integers) -> Floats:
+        """How many times as dear a poll of each of these rows is."""
+        factor = np.array([self.surcharges.get(name, 1.0) for name in self.standing.hosts] or [1.0])
+        found: Floats = factor[self.standing.host[rows]] if len(rows) else np.empty(0)
+        return found
+
+    def waits(self, rows: Integers) -> Floats:
+        """The wait of each of these rows at today's price, whether or not it is what they wait for."""
+        if not len(rows):
+            return np.empty(0)
+        factor, scheduler = self.surcharge(rows), self.scheduler
+        columns = scheduler.learner.columns
+        with self._asking:
+            # As if its sources weighed that much less: so the brain holds a cap.
+            columns.weight[rows] = scheduler.weight[rows] / factor
+            found = np.asarray(scheduler.learner.waits_of(rows, scheduler.price), dtype=np.float64)
+            columns.weight[rows] = scheduler.weight[rows]
+        return found
+
+    def intervals(self, rows: Integers) -> Floats:
+        """How often each of these rows is polled, in seconds; NaN where no price decides when it is polled next."""
+        some = self.priced(rows)
+        found = np.full(len(rows), np.nan)
+        found[some] = self.waits(rows[some])
+        return found
+
+    def priced(self, rows: Integers) -> Integers:
+        """Which of these rows wait for a time that the price decides."""
+        standing = self.standing
+        return np.flatnonzero(
+            np.isfinite(standing.last[rows]) & (standing.failures[rows] == 0) & ~standing.paused[rows]
+        )
+
+    def bound(self, row: int, wait: float) -> str:
+        """Why a wait is not longer or shorter: price, host, shortest, eager, longest or abandoned."""
+        learner, listed = self.scheduler.learner, self.standing
+        if wait >= learner.columns.longest[row]:
+            return "longest" if listed.longest[row] <= EXPLORE * learner.scale else "abandoned"
+        if wait <= learner.columns.shortest[row]:
+            return "shortest" if listed.shortest[row] >= EAGER * learner.scale else "eager"
+        return "price"
+
+    def views(
+        self, rows: Integers, listings: Mapping[int, Listing], reasons: Mapping[int, str] | None = None
+    ) -> list[SourceView]:
+        """These rows one by one, those that are listed, in the order given."""
+        standing, seen, waits, factor = self.standing, self.seen, self.intervals(rows), self.surcharge(rows)
+        told = reasons or {}
+        found = []
+        for row, wait, dearer in zip(rows.tolist(), waits.tolist(), factor.tolist(), strict=True):
+            source = int(standing.source[row])
+            if source not in listings:
+                continue
+            found.append(
+                SourceView(
+                    listings[source],
+                    fresh=float(seen.fresh[row]),
+                    age=float(seen.age[row]),
+                    change_rate=float(seen.change_rate[row]),
+                    low=float(seen.low[row]),
+                    high=float(seen.high[row]),
+                    interval=wait,
+                    waits_for=self._waits_for(row, wait, dearer),
+                    surcharge=dearer,
+                    checked_at=float(standing.last[row]),
+                    changed_at=float(standing.found[row]),
+                    due_at=float(standing.due[row]),
+                    failures=int(standing.failures[row]),
+                    reason=told.get(source, ""),
+                )
+            )
+        return found
+
+    def _waits_for(self, row: int, wait: float, dearer: float) -> str:
+        if self.standing.paused[row]:
+            return "paused"
+        if self.standing.failures[row] > 0:
+            return "failing"
+        if math.isinf(self.standing.last[row]):
+            return "first poll"
+        bound = self.bound(row, wait)
+        return "host" if bound == "price" and dearer > DEARER else bound
+
+
+def listed(store: ReadStore, sources: Sequence[int]) -> dict[int, Listing]:
+    """Sources as they are listed, by id."""
+    return {one.id: one for one in store.listings(sources)}
+
+
+def reasons(store: ReadStore, moment: Moment, rows: Integers) -> dict[int, str]:
+    """Why those of these rows failed that do."""
+    failing = rows[moment.standing.failures[rows] > 0]
+    found = {}
+    for source in moment.standing.source[failing].tolist():
+        newest = store.observations(source, 1)
+        found[source] = newest[0].reason if newest else ""
+    return found

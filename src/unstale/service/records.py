@@ -1,0 +1,287 @@
+"""What the service tells: frozen records. Times are seconds since the epoch, lengths seconds, rates per second."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from unstale.engine.config import EngineConfig
+from unstale.engine.host_limits import Rules
+from unstale.ports import Edition, Listing, Observation, Price
+
+#: makes a listing of what is said of a source; of one that is listed already, over what was said of it before
+MakeListing = Callable[[Mapping[str, Any], Listing | None], Listing]
+
+
+def _no_engine() -> bool | None:
+    return None
+
+
+def _no_listing(said: Mapping[str, Any], before: Listing | None) -> Listing:
+    raise NotImplementedError("nobody said how sources are listed here")
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What the settings grant a host: seconds between polls, polls at a time, most cost per second, hours in words."""
+
+    spacing: float = 0.0
+    concurrency: int = 0
+    cap: float = math.inf
+    windows: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the settings say, as far as the service needs it.
+
+    `file` names the settings file ("" for none) and `changed_at` when it was last written; `running` tells whether an
+    engine keeps the store (None: that cannot be told).
+    """
+
+    config: EngineConfig
+    rules: Callable[[str], Rules]
+    granted: Callable[[str], Granted] = lambda name: Granted()
+    running: Callable[[], bool | None] = _no_engine
+    listing: MakeListing = _no_listing
+    file: str = ""
+    changed_at: Callable[[], float] = lambda: 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The budget in force: cost per second, who said it and when (-inf: not known), in words.
+
+    `by` is default, settings, option, command or api. `waiting` says what has been said and is not taken up yet.
+    """
+
+    rate: float
+    by: str
+    at: float
+    words: str
+    waiting: str = ""
+
+    @property
+    def set_here(self) -> bool:
+        """Whether it was said to the store, and not in the settings."""
+        return self.by not in ("default", "settings")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """One source at a moment: what is said of it, what is believed of its copy, and what it waits for.
+
+    `interval` is the wait at today's price, NaN where no price decides; `waits_for` is paused, failing, first poll, or
+    what bounds the wait: price, host, shortest, eager, longest, abandoned. `reason` is that of a last failure.
+    """
+
+    listing: Listing
+    fresh: float
+    age: float
+    change_rate: float
+    low: float
+    high: float
+    interval: float
+    waits_for: str
+    surcharge: float
+    checked_at: float
+    changed_at: float
+    due_at: float
+    failures: int
+    reason: str = ""
+
+    @property
+    def change_interval(self) -> float:
+        """The mean time between two changes."""
+        return 1.0 / self.change_rate if self.change_rate > 0.0 else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many sources there are, and of those that are not paused how many fail, never answered, were never polled."""
+
+    total: int
+    paused: int
+    failing: int
+    never_answered: int
+    never_polled: int
+
+    @property
+    def polled(self) -> int:
+        """Those that are not paused."""
+        return self.total - self.paused
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRound:
+    """Sources that have been polled at least once, of those that are not paused, and seconds until all have."""
+
+    done: int
+    of: int
+    left: float
+
+
+@dataclass(frozen=True, slots=True)
+class EngineState:
+    """What keeps the store fresh: whether it runs (None: not known), and what it did since it started, as recorded.
+
+    `at` is when it last wrote of itself, `last_poll` when a poll was last recorded, `last_answer` when a source last
+    answered; None and -inf for never. `workers` is how many there are where several share a store, None elsewhere.
+    """
+
+    running: bool | None
+    at: float | None
+    started_at: float | None
+    last_poll: float
+    last_answer: float
+    workers: int | None
+    in_flight: int
+    polls: int
+    first: int
+    changed: int
+    failed: int
+    spent: float
+    peers: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What was recorded since the store was made: polls by answer, requests that they took, bytes, budget spent."""
+
+    unchanged: int
+    changed: int
+    failed: int
+    first: int
+    requests: int
+    received: int
+    spent: float
+
+    @property
+    def polls(self) -> int:
+        """All of them."""
+        return self.unchanged + self.changed + self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a fleet stands at a moment. `fresh` and `even` are NaN where nothing can be told yet.
+
+    `learned` is the share of the weight that was looked at twice: until half of it was, `fresh` is mostly a guess and
+    `even` is not told at all. `surcharges` are the hosts where a poll is dearer because their cap binds.
+    """
+
+    at: float
+    counts: Counts
+    fresh: float
+    even: float
+    learned: float
+    age: float
+    budget: Budget
+    spent_hour: float
+    spent_day: float
+    objective: str
+    price: float | None
+    price_at: float | None
+    first_round: FirstRound | None
+    engine: EngineState
+    totals: Totals
+    surcharges: Mapping[str, float]
+    hosts: int
+    worst: tuple[SourceView, ...] = ()
+
+    @property
+    def guess(self) -> bool:
+        """Whether too little was learned to compare."""
+        return math.isnan(self.even)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a source is polled as it is: one sentence, and the numbers behind it."""
+
+    at: float
+    source: SourceView
+    sentence: str
+    bound: str
+    #: the wait at today's price, whether or not the source waits for it now
+    interval: float
+    price: float
+    price_at: float | None
+    half_life: float
+    budget: float
+    #: the weight and the budget at which it would be polled twice as often, NaN where neither would do it
+    twice_weight: float
+    twice_budget: float
+    polls: tuple[Observation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a budget would do under the present beliefs; NaN where there is nothing to poll."""
+
+    budget: float
+    price: float
+    fresh: float
+    age: float
+    sources: int
+    abandoned: int
+    #: quantiles of the intervals, by name
+    intervals: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class HostView:
+    """A host: its sources, what it is granted, and how many times as dear a poll is there."""
+
+    name: str
+    sources: int
+    paused: int
+    failing: int
+    granted: Granted
+    surcharge: float
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What polls of a source found, newest first, whether there are older ones, and the versions that are kept."""
+
+    listing: Listing
+    polls: tuple[Observation, ...]
+    more: bool
+    versions: tuple[Edition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One of the newest polls, and whose it was."""
+
+    token: int
+    source: int
+    address: str
+    at: float
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class PricePoint:
+    """A stretch of the history: its last price, its mean freshness, what was done in it; even is NaN if not known."""
+
+    at: float
+    price: float
+    budget: float
+    fresh: float
+    even: float
+    polls: int
+    changed: int
+    failed: int
+    spent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """Some prices in the order of time."""
+
+    points: tuple[PricePoint, ...] = ()
+    prices: tuple[Price, ...] = field(default=(), repr=False)
