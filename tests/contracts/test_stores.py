@@ -252,6 +252,8 @@ def test_an_outcome_is_applied_once_and_only_while_its_claim_is_held(store: Any)
         "dropped": 2,
         "expired": 1,
         "unchanged": 3,
+        "requests": 3,
+        "spent": 3_000_000,
     }
 
 
