@@ -93,26 +93,27 @@ class HttpFetcher:
             here = web_address(request.address)
         except InputError as error:
             return Reply(reason=str(error))
-        for _ in range(MOST_REDIRECTS + 1):
+        for sent in range(1, MOST_REDIRECTS + 2):
             left = deadline - asyncio.get_running_loop().time()
             reply = await self._hop(here, lines, left, request)
             received += reply.received
             location = reply.headers.get("location") if reply.status in _REDIRECTS else None
             if reply.reason or location is None:
-                return reply if received == reply.received else replace(reply, received=received)
+                return reply if sent == 1 else replace(reply, received=received, requests=sent)
             try:
                 there = _target(here, location)
             except InputError as error:
-                return Reply(reason=f"{here.host}: it redirects, but the {error}", address=here.text, received=received)
+                reason = f"{here.host}: it redirects, but the {error}"
+                return Reply(reason=reason, address=here.text, received=received, requests=sent)
             if request.headers and here.origin.startswith("https:") and there.origin.startswith("http:"):
                 reason = f"{here.host}: it redirects from https to http, which is not followed with headers of ours"
-                return Reply(reason=reason, address=here.text, received=received)
+                return Reply(reason=reason, address=here.text, received=received, requests=sent)
             if there.origin != here.origin:
                 # What the caller sends along was for the first origin, and does not come back once it is left.
                 lines = _conditions(request)
             here = there
         reason = f"{here.host}: it redirects more than {MOST_REDIRECTS} times"
-        return Reply(reason=reason, address=here.text, received=received)
+        return Reply(reason=reason, address=here.text, received=received, requests=MOST_REDIRECTS + 1)
 
     async def close(self) -> None:
         """Give back connections; what is in flight ends as FAILED."""
@@ -197,6 +198,7 @@ def fetched(request: Request, reply: Reply, polled_at: float) -> Fetched:
         address=reply.address,
         received=reply.received,
         status=status,
+        requests=reply.requests,
     )
 
 

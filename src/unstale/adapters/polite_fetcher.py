@@ -30,10 +30,18 @@ class PoliteFetcher:
         except TimeoutError:
             return Fetched(Answer.FAILED, begun, reason=f"no answer about robots.txt within {request.seconds:g} s")
         if not permission.allowed:
-            return Fetched(Answer.FAILED, begun, reason=permission.reason, retry_after=permission.retry_after)
+            return Fetched(
+                Answer.FAILED,
+                begun,
+                reason=permission.reason,
+                retry_after=permission.retry_after,
+                requests=permission.requests,
+            )
         left = max(request.seconds - (self._now() - begun), 0.001)
         fetched = await self._inner.fetch(request if left == request.seconds else replace(request, seconds=left))
-        return replace(fetched, spacing=permission.delay) if permission.delay else fetched
+        if not (permission.delay or permission.requests):
+            return fetched
+        return replace(fetched, spacing=permission.delay, requests=fetched.requests + permission.requests)
 
     async def close(self) -> None:
         """Give back the connections of the fetcher inside."""

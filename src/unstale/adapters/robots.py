@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from protego import Protego
 
@@ -34,6 +34,8 @@ class Permission:
     delay: float = 0.0
     reason: str = ""
     retry_after: float | None = None
+    #: requests that this answer took, 0 where it was known
+    requests: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class _Known:
     said_at: float
     rules: Protego | None
     reason: str = ""
+    requests: int = 1
 
 
 class Robots:
@@ -66,29 +69,32 @@ class Robots:
     async def ask(self, address: str) -> Permission:
         """Whether `address` may be polled now. Many at once about one origin ask it once."""
         place = web_address(address)
-        known = self._known.get(place.origin)
+        known, sent = self._known.get(place.origin), 0
         if known is None or known.until <= self._now():
             task = self._asking.get(place.origin)
+            mine = task is None
             if task is None:
                 task = asyncio.create_task(self._learn(place.origin, place.host, known))
                 self._asking[place.origin] = task
             # One who gives up must not take the answer from the others.
             known = await asyncio.shield(task)
+            sent = known.requests if mine else 0
         if known.reason:
-            return Permission(False, reason=known.reason, retry_after=max(known.until - self._now(), 1.0))
+            return Permission(
+                False, reason=known.reason, retry_after=max(known.until - self._now(), 1.0), requests=sent
+            )
         if known.rules is None:
-            return Permission(True)
+            return Permission(True, requests=sent)
         delay = min(known.rules.crawl_delay(self._agent) or 0.0, LONGEST_DELAY)
         if known.rules.can_fetch(place.text, self._agent):
-            return Permission(True, delay)
-        return Permission(
-            False, delay, f"{place.host}: its robots.txt does not allow {self._agent} to poll this source"
-        )
+            return Permission(True, delay, requests=sent)
+        reason = f"{place.host}: its robots.txt does not allow {self._agent} to poll this source"
+        return Permission(False, delay, reason, requests=sent)
 
     async def _learn(self, origin: str, host: str, before: _Known | None) -> _Known:
         try:
             reply = await self._look(Request(f"{origin}/robots.txt", limit=LIMIT, seconds=self._seconds))
-            known = self._judge(reply, host, before)
+            known = replace(self._judge(reply, host, before), requests=reply.requests)
             self._known.pop(origin, None)
             self._known[origin] = known
             while len(self._known) > self._kept:

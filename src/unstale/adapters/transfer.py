@@ -47,6 +47,8 @@ class Reply:
     address: str = ""
     received: int = 0
     reason: str = ""
+    #: requests that were sent, redirects included
+    requests: int = 1
 
 
 class Transfer:

@@ -19,10 +19,9 @@ from unstale.adapters.addresses import Gate
 from unstale.adapters.environment import filled
 from unstale.adapters.normalise import Normaliser
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.cli.choose import near
 from unstale.cli.fetchers import LONGEST_POLL, Fetchers, agent
 from unstale.cli.mended import retry_mended, watch
-from unstale.cli.settings import OnChange, Settings, is_shared
+from unstale.cli.settings import OnChange, Settings, is_shared, near
 from unstale.engine.clock import SystemClock
 from unstale.engine.config import EngineConfig
 from unstale.engine.deliveries import Deliveries, Sink
@@ -71,6 +70,7 @@ def config_of(settings: Settings) -> EngineConfig:
         settings.burst,
         settings.objective,
         settings.windows,
+        first_rate=settings.first_round,
         polls=settings.http.connections,
         lease=2.0 * LONGEST_POLL,
     )
@@ -104,7 +104,7 @@ def alone(settings: Settings) -> Iterator[None]:
             raise StoreError(
                 sentence(
                     "store",
-                    repr(settings.store),
+                    repr(near(settings.store)),
                     "is kept fresh by another process already",
                     "end that one, or choose another store",
                 )
@@ -124,7 +124,9 @@ def _lock_file(path: Path, store: str) -> IO[str]:
 class Application:
     """An engine with everything around it: fetchers, host_limits, those who are told of changes."""
 
-    def __init__(self, settings: Settings, tell: Tell = lambda name, facts: None) -> None:
+    def __init__(
+        self, settings: Settings, tell: Tell = lambda name, facts: None, *, budget: float | None = None
+    ) -> None:
         self.settings, self.clock = settings, SystemClock()
         self.executor = StoreExecutor(lambda: open_store(settings), quick=True)
         self.fetchers = Fetchers(settings, self.clock.now)
@@ -135,7 +137,7 @@ class Application:
         _check_others(settings)
         self.engine = Engine(
             self.executor,
-            config_of(settings),
+            config_of(settings) if budget is None else replace(config_of(settings), budget=budget),
             self.clock,
             self.fetchers.look,
             content=content_of,
@@ -251,8 +253,3 @@ async def poll_once(settings: Settings, claims: list[Claim]) -> list[Fetched]:
         return list(await asyncio.gather(*(fetchers.look(claim) for claim in claims)))
     finally:
         await fetchers.close()
-
-
-def with_budget(settings: Settings, budget: float | None) -> Settings:
-    """The settings with another budget, if one is given."""
-    return settings if budget is None else replace(settings, budget=budget)

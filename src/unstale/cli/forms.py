@@ -86,6 +86,15 @@ def rate(name: str, value: Any) -> float:
     return number(name, parse_rate(value, name) / DAY, above=0, remedy='write it like "1000/day"')
 
 
+def allowance(name: str, value: Any) -> float:
+    """A rate, or "" for none.
+
+    >>> allowance("first_round", ""), allowance("first_round", "60/min")
+    (0.0, 1.0)
+    """
+    return 0.0 if value == "" else rate(name, value)
+
+
 def cap(name: str, value: Any) -> float:
     """A rate, or "" for no limit."""
     return math.inf if value == "" else rate(name, value)

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -57,7 +58,12 @@ class Panel:
         table.add_column(no_wrap=True)
         line = "".join(_BARS[min(int(8.999 * max(x, 0.0)), 8)] for x in self._fresh)
         table.add_row("freshness", f"[bold green]{100 * summary.fresh:.1f} %[/]", f"believed now  [green]{line}[/]")
-        table.add_row("", f"{100 * summary.even:.1f} %", "if all were polled equally often, for the same budget")
+        if summary.even:
+            table.add_row("", f"{100 * summary.even:.1f} %", "if all were polled equally often, for the same budget")
+        never = int((np.isneginf(engine.scheduler.answered) & (engine.scheduler.failures == 0)).sum())
+        if never:
+            count = len(engine.scheduler.ids)
+            table.add_row("first round", f"{count - never:,}", f"of {count:,} sources polled")
         for row in self._more() if self._more else ():
             table.add_row(*row)
         allowed = format_rate(DAY * engine.config.budget)

@@ -17,7 +17,7 @@ import click
 from unstale.cli.logging_option import log_as, log_option
 from unstale.cli.proxy import origins
 from unstale.cli.serve import address
-from unstale.cli.settings import Settings, load, settings_options
+from unstale.cli.settings import Settings, load, near, settings_options
 from unstale.cli.show import console
 from unstale.units import DAY, format_rate, parse_duration, parse_rate
 
@@ -77,8 +77,7 @@ def run(
     """
     log_as(log_json)
     settings = load(config, store=store)
-    if budget is not None:
-        settings = replace(settings, budget=parse_rate(budget, "budget") / DAY)
+    option = None if budget is None else parse_rate(budget, "budget") / DAY
     if upstream is not None:
         settings = replace(settings, replicas=replace(settings.replicas, upstream=upstream, select=select))
     seconds = None if lasting is None else DAY * parse_duration(lasting, "for")
@@ -87,7 +86,8 @@ def run(
         address(serving)
     address(proxy_listen)
     origins(proxied)
-    keep_fresh(settings, seconds, events=events, beside=Beside(serving, proxied, proxy_listen))
+    beside = Beside(serving, proxied, proxy_listen)
+    keep_fresh(settings, seconds, option=option, events=events, beside=beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +116,26 @@ def keep_fresh(
     settings: Settings,
     seconds: float | None = None,
     *,
+    option: float | None = None,
     events: bool = False,
     title: str = "",
     more: More | None = None,
     beside: Beside | None = None,
 ) -> Application:
-    """Run an engine until its time is over or somebody ends it; `more` gives lines that the panel shows besides."""
+    """Run an engine until its time is over or somebody ends it.
+
+    `option` is a budget that was said with the command: the last word. `more` gives lines that the panel shows besides.
+    """
     from unstale.cli.compose import Application, alone
+    from unstale.cli.service import settled
+    from unstale.service.budget import sentence
 
     tell = _print_event if events else _quiet if console().is_terminal else _plain
     with alone(settings):
-        application = Application(settings, tell)
+        budget = settled(settings, option)
+        if budget.set_here and not events:
+            _say(f"budget {sentence(budget)}; `unstale budget --from-settings` goes back to the settings")
+        application = Application(settings, tell, budget=budget.rate)
         asyncio.run(_run(application, seconds, events, title, more, beside or Beside()))
     return application
 
@@ -172,7 +181,7 @@ async def _watch(application: Application, stop: asyncio.Event, events: bool, ti
         return
     say = console()
     engine, settings = application.engine, application.settings
-    title = title or f"unstale keeps {settings.store} fresh"
+    title = title or f"unstale keeps {near(settings.store)} fresh"
     if not say.is_terminal:
         await _lines(application, stop)
         return
@@ -213,8 +222,9 @@ async def _lines(application: Application, stop: asyncio.Event) -> None:
             await asyncio.wait_for(stop.wait(), CALM)
         if not stop.is_set() and len(engine.scheduler.ids):
             seen, tally = summary(engine.scheduler, engine.clock.now(), engine.config.budget), engine.counters
+            even = f"{100 * seen.even:.1f} % if all were polled equally often" if seen.even else "mostly a guess yet"
             _say(
-                f"freshness {100 * seen.fresh:.1f} % ({100 * seen.even:.1f} % if all were polled equally often), "
+                f"freshness {100 * seen.fresh:.1f} % ({even}), "
                 f"{tally.polls:,} polls, {tally.changed:,} changes, {tally.failed:,} failures"
             )
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from unstale.adapters.admission import Admission
     from unstale.ports import Listing, ReadStore, Store
     from unstale.service import FleetService, Terms
-    from unstale.service.records import Granted
+    from unstale.service.records import Budget, Granted
 
 
 def read_store(settings: Settings) -> ReadStore:
@@ -82,6 +82,19 @@ def terms_of(settings: Settings) -> Terms:
         file=str(settings.path or ""),
         changed_at=lambda: _written_at(settings.path),
     )
+
+
+def settled(settings: Settings, option: float | None) -> Budget:
+    """At a start: the last word on the budget made to count, an option of the command being one; the one in force."""
+    from unstale.service import FleetService
+
+    store = write_store(settings, create=True)
+    try:
+        # Whoever starts is not the one that ran before.
+        terms = replace(terms_of(settings), running=lambda: False)
+        return FleetService(store, terms, writing=lambda: store).settle(option)
+    finally:
+        store.close()
 
 
 def listing_of(settings: Settings, check: Admission, said: Mapping[str, Any], before: Listing | None) -> Listing:

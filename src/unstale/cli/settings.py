@@ -159,6 +159,11 @@ class Settings:
     burst: float = _setting(
         "auto", forms.burst, "Budget that may be spent at once after a pause; auto: about what a second brings."
     )
+    first_round: float = _setting(
+        "60/min",
+        forms.allowance,
+        "First polls of new sources that may be made beside the budget, within their hosts' limits; empty: none.",
+    )
     windows: tuple[Hours, ...] = _setting(
         [], forms.windows, "When polls are allowed, like 22:00-06:00 Mon-Fri Europe/Berlin; none: always."
     )

@@ -64,14 +64,18 @@ def worker(
       unstale worker --store postgresql://me@db/fleet --budget 50000/day
     """
     from unstale.cli.run import _plain, _print_event
+    from unstale.cli.service import settled
+    from unstale.service.budget import sentence as sentence_of
 
     log_as(log_json)
-    settings = load(config)
-    if budget is not None:
-        settings = replace(settings, budget=parse_rate(budget, "budget") / DAY)
+    option = None if budget is None else parse_rate(budget, "budget") / DAY
     seconds = None if lasting is None else DAY * parse_duration(lasting, "for")
     dsn = _postgres(store)
-    polls = asyncio.run(_work(settings, dsn, seconds, _print_event if events else _plain))
+    settings = load(config, store=store)
+    budget_now = settled(settings, option)
+    if budget_now.set_here and not events:
+        click.echo(f"budget {sentence_of(budget_now)}")
+    polls = asyncio.run(_work(settings, dsn, budget_now.rate, seconds, _print_event if events else _plain))
     if not events:
         click.echo(f"Stopped after {polls:,} polls; everything is recorded.")
 
@@ -142,7 +146,9 @@ def grants_of(settings: Settings) -> Callable[[str, float], Grant]:
     return grant
 
 
-async def _work(settings: Settings, dsn: str, seconds: float | None, tell: Callable[[str, Any], None]) -> int:
+async def _work(
+    settings: Settings, dsn: str, budget: float, seconds: float | None, tell: Callable[[str, Any], None]
+) -> int:
     """Run a worker, and a planner that waits until it is needed."""
     from unstale.adapters.postgres_crew import PostgresCrew
     from unstale.cli.compose import config_of, content_of, rules_of
@@ -163,7 +169,7 @@ async def _work(settings: Settings, dsn: str, seconds: float | None, tell: Calla
     ahead = _ahead(executor.store)
     clock = SystemClock(wall=lambda: time.time() + ahead)
     owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
-    config = replace(config_of(settings), owner=owner, lease=3.0 * settings.http.timeout + 5.0)
+    config = replace(config_of(settings), budget=budget, owner=owner, lease=3.0 * settings.http.timeout + 5.0)
     fetchers = Fetchers(settings, clock.now)
     engine = Worker(executor, config, clock, fetchers.look, content=content_of, tell=tell)
     planner = Planner(StoreExecutor(opened), config, clock, HostLimits(rules_of(settings)), tell)

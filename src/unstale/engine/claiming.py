@@ -1,7 +1,8 @@
 """Claiming: what is due is claimed within the budget, and begun as its host allows.
 
 Rules of this file:
-1. Only what the bucket holds is claimed; who is claimed is polled or given back.
+1. Only what the bucket holds is claimed; who is claimed is polled or given back. What was never polled has an allowance
+   of its own beside it, so that first copies come soon; its hosts' limits hold all the same.
 2. A poll whose host is free in a moment is held, in line; others are given back until then.
 """
 
@@ -14,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from unstale.engine.budget import Bucket
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.loading import LoadedFleet
 from unstale.engine.polling import Polls
@@ -29,6 +31,8 @@ HOLD = 2.0
 LINE = 64
 #: sources that may be claimed beyond those that are being polled
 AHEAD = 512
+#: seconds between two looks for sources that were never polled, while there are some and while there are none
+FIRST, FIRST_IDLE = 0.25, 1.0
 
 
 class Claiming:
@@ -47,6 +51,7 @@ class Claiming:
         self._clock, self._unrecorded = clock, unrecorded
         self._lines: dict[str, deque[tuple[float, Claim]]] = {}
         self._timers: set[asyncio.Task[None]] = set()
+        self._first, self._first_at = Bucket(0.0, 1.0, clock.now()), -math.inf
 
     def waiting(self) -> list[Claim]:
         """The claims in line at hosts."""
@@ -69,6 +74,9 @@ class Claiming:
         dearest = float(fleet.scheduler.learner.columns.cost.max(initial=1e-9))
         held = len(self._polls.under_way) + len(self._polls.ahead) + len(self.waiting()) + self._unrecorded()
         free = config.polls + AHEAD - held
+        if config.first_rate > 0.0 and now >= self._first_at:
+            await self._begin_first(now, free)
+        idle = min(idle, max(self._first_at - now, 1e-3)) if config.first_rate > 0.0 else idle
         room = min(BATCH, free, int(fleet.bucket.level(now) / dearest + 1e-9))
         if len(self._polls.ahead) > AHEAD // 2:
             # Few large claims cost less than many small ones.
@@ -110,7 +118,25 @@ class Claiming:
             if not line:
                 del self._lines[host]
 
-    async def _begin(self, claims: Sequence[Claim], now: float) -> None:
+    async def _begin_first(self, now: float, free: int) -> None:
+        """Claim and begin what was never polled, within its own allowance."""
+        fleet, scheduler, config = self._fleet, self._fleet.scheduler, self._fleet.config
+        self._first.set(config.first_rate, max(config.first_rate, 1.0))
+        held = {claim.source for claim in fleet.held()}
+        never = np.isneginf(scheduler.answered) & (scheduler.failures == 0) & ~scheduler.paused
+        rows = np.flatnonzero(never)
+        # While there is nothing of the kind, looking for it should cost nothing.
+        self._first_at = now + (max(FIRST, 1.0 / config.first_rate) if len(rows) else FIRST_IDLE)
+        room = min(BATCH, free, int(self._first.level(now) + 1e-9))
+        rows = rows[scheduler.due[rows] <= now]
+        wanted = [source for source in scheduler.ids[rows].tolist() if source not in held][: max(room, 0)]
+        if wanted:
+            claims = await self._executor.do(
+                lambda store: claim_now(store, wanted, now, lease=config.lease, owner=config.owner)
+            )
+            await self._begin([claim for claim, _ in claims], now, self._first)
+
+    async def _begin(self, claims: Sequence[Claim], now: float, bucket: Bucket | None = None) -> None:
         fleet, scheduler = self._fleet, self._fleet.scheduler
         rows = fleet.rows([claim.source for claim in claims])
         scheduler.hold(rows)
@@ -124,13 +150,16 @@ class Claiming:
                 fleet.outdated = True
                 later.append((claim, now))
                 continue
-            fleet.bucket.spend(float(costs[row]))
+            # The allowance of first polls counts polls, the budget what they cost.
+            cost = float(costs[row]) if bucket is None else 1.0
+            purse = bucket or fleet.bucket
+            purse.spend(cost)
             host = fleet.host(row, claim)
             at = self._host_limits.slot(host, now, within=HOLD)
             line = self._lines.get(host)
             if at > now + HOLD or (line is not None and len(line) >= LINE):
                 later.append((claim, max(at, now + HOLD)))
-                fleet.bucket.spend(-float(costs[row]))
+                purse.spend(-cost)
             elif at <= now and self._host_limits.begin(host):
                 self._polls.start(claim, host)
             else:

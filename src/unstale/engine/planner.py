@@ -16,7 +16,9 @@ from dataclasses import replace
 from unstale.core.learning.state import WIDTH
 from unstale.engine.config import LATEST, EngineConfig, scheduler_of
 from unstale.engine.host_limits import HostLimits
-from unstale.engine.pricing import PULSE, Done, Pricer, next_plan
+from unstale.engine.pricing import PULSE, Pricer, next_plan, surcharges_of
+from unstale.engine.pulse import KEPT, done, undone
+from unstale.engine.pulse import kept as kept_pulse
 from unstale.engine.store_executor import StoreExecutor, patience
 from unstale.engine.worker import LIFE, PLAN
 from unstale.errors import StoreError
@@ -112,8 +114,10 @@ class Planner:
         found = await self._pricer.find(
             scheduler, config, now=now, until=until, spare=spare, known=standing.settings, lessons=taught
         )
-        news = await self._news(standing, scheduler, now)
+        news, pulse = await self._news(standing, scheduler, now)
         settings = found.settings | self._told(scheduler, news or standing.price, now)
+        if news is not None:
+            settings[KEPT] = pulse
         ids, was = scheduler.ids[found.rows].tolist(), scheduler.due_at[found.rows].tolist()
 
         def publish(store: SharedStore) -> None:
@@ -133,15 +137,15 @@ class Planner:
         self._took = self._clock.now() - now if self.plans > 1 else 0.0
         self._plan_at = until
 
-    async def _news(self, standing: FleetColumns, scheduler: Scheduler, now: float) -> Price | None:
+    async def _news(self, standing: FleetColumns, scheduler: Scheduler, now: float) -> tuple[Price | None, bytes]:
         """The price with how all stands, to be kept, if it is time; what was done since is read off the counters."""
         known = standing.price
         if known is not None and now - known.at < PULSE:
-            return None
-        tally = await self._executor.do(lambda store: store.counters())
-        spent = sum(member.facts.get("spent", 0.0) for member in self._crew)
-        done = Done(tally.get("recorded", 0), tally.get("changed", 0), tally.get("failed", 0), spent)
-        return await self._pricer.news(scheduler, self._config, now, done)
+            return None, b""
+        counters = await self._executor.do(lambda store: store.counters())
+        whole = done(counters)
+        since = undone(whole, standing.settings.get(KEPT, b""), priced=known is not None)
+        return await self._pricer.news(scheduler, self._config, now, since), kept_pulse(whole)
 
     def _told(self, scheduler: Scheduler, known: Price | None, now: float) -> dict[str, bytes]:
         """What workers need to know of the fleet as a whole, and how all of them stand, in plain JSON."""
@@ -160,6 +164,7 @@ class Planner:
             "budget": self._config.budget,
             "price": scheduler.price,
             "workers": len(facts),
+            "surcharges": surcharges_of(scheduler, self._config.hosts),
             "fresh": known.fresh if known else 0.0,
             "even": known.even if known else 0.0,
             **{

@@ -16,7 +16,9 @@ from unstale.core.learning.state import WIDTH, kept
 from unstale.engine.config import LATEST
 from unstale.engine.loading import LoadedFleet
 from unstale.engine.outcomes import Counters
-from unstale.engine.pricing import PULSE, Done, Pricer, Pricing, next_plan
+from unstale.engine.pricing import PULSE, Pricer, Pricing, next_plan, surcharges_of
+from unstale.engine.pulse import KEPT, Done, done, undone
+from unstale.engine.pulse import kept as kept_pulse
 from unstale.engine.recording import BATCH
 from unstale.engine.store_executor import StoreExecutor
 from unstale.ports import LEARNER, Clock, Price, Store
@@ -43,7 +45,8 @@ class Planning:
         self.peers: Callable[[], list[dict[str, Any]]] = list
         self._executor, self._fleet, self._counters, self._clock = executor, fleet, counters, clock
         self._pricer = Pricer(executor)
-        self._pricer.begin_from(Done())
+        #: what the store had counted when this engine began
+        self._began: Done | None = None
         self._plan_at = -math.inf
         self._published = Price(-math.inf, 0.0, 0.0)
         self._took = 0.0
@@ -55,7 +58,8 @@ class Planning:
 
     async def plan(self, now: float) -> None:
         """Publish the price at which what falls due until the next look spends the budget."""
-        settings = (await self._executor.do(lambda store: store.columns_of([], WIDTH))).settings
+        standing, counters = await self._executor.do(lambda store: (store.columns_of([], WIDTH), store.counters()))
+        settings, self._began = standing.settings, self._began or done(counters)
         fleet, begun = self._fleet, self._clock.now()
         fleet.config = fleet.config.amended(settings)
         fleet.bucket.set(fleet.config.rate, fleet.config.burst_for(fleet.scheduler))
@@ -96,6 +100,8 @@ class Planning:
             "spent": fleet.bucket.spent,
             "fresh": self._published.fresh,
             "even": self._published.even,
+            "began": (self._began or Done()).plain(),
+            "surcharges": surcharges_of(fleet.scheduler, fleet.config.hosts),
             "peers": self.peers(),
             "in_flight": self.in_flight(),
             "next_plan": self._plan_at if math.isfinite(self._plan_at) else None,
@@ -114,11 +120,14 @@ class Planning:
             scheduler.moved(found.rows, found.due)
 
     async def _publish(self, now: float, settings: dict[str, bytes]) -> None:
-        fleet, counters, news = self._fleet, self._counters, None
+        fleet, news = self._fleet, None
         # Oftener at first, for those who watch it begin.
         pulse = min(max(0.1 * (now - self.started_at), FIRST_PULSE), PULSE)
         if len(fleet.scheduler.ids) and now - self._published.at >= pulse:
-            done = Done(counters.polls, counters.changed, counters.failed, fleet.bucket.spent)
-            news = self._published = await self._pricer.news(fleet.scheduler, fleet.config, now, done)
+            counters, before = await self._executor.do(lambda store: (store.counters(), store.setting(KEPT)))
+            whole = done(counters)
+            since = undone(whole, before or kept_pulse(self._began or whole), priced=True)
+            news = self._published = await self._pricer.news(fleet.scheduler, fleet.config, now, since)
+            settings[KEPT] = kept_pulse(whole)
         settings["engine"] = json.dumps(self.view(now)).encode()
         await self._executor.do(lambda store: store.record([], settings=settings, price=news))

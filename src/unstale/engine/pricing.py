@@ -11,10 +11,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from unstale.core.checks import Floats
 from unstale.core.learning.state import kept
 from unstale.engine.config import EngineConfig, next_look
 from unstale.engine.lessons import teach
+from unstale.engine.pulse import Done
 from unstale.engine.store_executor import StoreExecutor
 from unstale.engine.summary import summary
 from unstale.keeper.scheduler import Integers, Scheduler
@@ -22,6 +25,8 @@ from unstale.ports import LEARNER, Lesson, Opened, Price
 
 #: seconds after which a price is kept, with how things stand
 PULSE = 60.0
+#: a surcharge below this is none worth telling, and so many hosts are told of at most
+DEARER, TOLD = 1.01, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +39,16 @@ class Pricing:
     settings: dict[str, bytes] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What polls did and cost, in total."""
-
-    polls: int = 0
-    changed: int = 0
-    failed: int = 0
-    spent: float = 0.0
-
-
 class Pricer:
     """Finds the price of one fleet, time and again; numbers that take a while are found in the executor's thread."""
 
     def __init__(self, executor: StoreExecutor[Opened]) -> None:
         self._executor = executor
         self._review_at = -math.inf
-        self._told: Done | None = None
 
     def forget(self) -> None:
         """Another one has planned meanwhile."""
-        self._review_at, self._told = -math.inf, None
+        self._review_at = -math.inf
 
     def will_review(self, now: float, known: Mapping[str, bytes]) -> bool:
         """Whether the next plan looks at what is learned of the fleet as a whole."""
@@ -91,27 +85,29 @@ class Pricer:
         rows, due = await self._executor.aside(scheduler.moves, now, now + 2.0 * (until - now))
         return Pricing(price, rows, due, settings)
 
-    async def news(self, scheduler: Scheduler, config: EngineConfig, now: float, done: Done) -> Price:
+    async def news(self, scheduler: Scheduler, config: EngineConfig, now: float, since: Done) -> Price:
         """The price with how all stands, to be kept; and what was done since the last one."""
         seen = await self._executor.aside(summary, scheduler, now, config.budget)
-        before, self._told = self._told or done, done
         return Price(
             now,
             scheduler.price,
             config.budget,
             seen.fresh,
             seen.even,
-            done.polls - before.polls,
-            done.changed - before.changed,
-            done.failed - before.failed,
-            max(done.spent - before.spent, 0.0),
+            since.polls,
+            since.changed,
+            since.failed,
+            since.spent,
         )
-
-    def begin_from(self, done: Done) -> None:
-        """What was done until now has been told."""
-        self._told = done
 
 
 def next_plan(scheduler: Scheduler, config: EngineConfig, now: float) -> float:
     """The time until which a plan made now looks ahead."""
     return now + next_look(scheduler, config.rate)
+
+
+def surcharges_of(scheduler: Scheduler, hosts: Sequence[str]) -> dict[str, float]:
+    """How many times as dear a poll is at each host whose cap binds, the dearest first; as a plan left it."""
+    factor = scheduler.surcharge[: len(hosts)]
+    dearest = sorted(np.flatnonzero(factor > DEARER).tolist(), key=lambda i: -float(factor[i]))[:TOLD]
+    return {hosts[i]: round(float(factor[i]), 6) for i in dearest}

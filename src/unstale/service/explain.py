@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from unstale.engine.pricing import DEARER
 from unstale.ports import ReadStore
-from unstale.service.moment import DEARER, Moment, listed, reasons
+from unstale.service.moment import Moment, listed, reasons
 from unstale.service.records import Explanation, SourceView
 from unstale.service.search import falling
 from unstale.service.words import coming, span

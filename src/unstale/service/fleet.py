@@ -223,7 +223,8 @@ class FleetService:
         told = {BUDGET: self.store.setting(BUDGET)}
         if words := budgets.settle(told, self.terms, option, self.clock()):
             self.writer.record([], settings=words)
-        return self.budget()
+        # What the engine before said of itself no longer counts.
+        return budgets.in_force({**told, **words}, self.terms, {}, False, self.clock())
 
     def weights(self, sources: Sequence[int]) -> dict[int, float]:
         """The weights of those of these sources that exist."""

@@ -22,12 +22,11 @@ from unstale.core.learning.learner import EAGER, EXPLORE
 from unstale.core.learning.outlook import Outlook, outlook
 from unstale.engine.config import EngineConfig, next_look, scheduler_of
 from unstale.engine.host_limits import HostLimits
+from unstale.engine.pricing import DEARER
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.ports import FleetColumns, Listing, ReadStore
 from unstale.service.records import SourceView, Terms
 
-#: a surcharge below this is none worth telling
-DEARER = 1.01
 #: the setting in which an engine tells of itself
 ENGINE = "engine"
 

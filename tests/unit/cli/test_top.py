@@ -51,11 +51,12 @@ def test_without_a_terminal_it_is_printed_once(store: Path) -> None:
 def test_the_pace_is_what_was_recorded_while_we_looked(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1000.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
-    settings = load(store=str(store))
     from unstale.adapters.sqlite_store import SqliteStore
+    from unstale.cli.service import service_of
 
     held = SqliteStore(store)
-    watch = Watch(settings, held)
+    service = service_of(load(store=str(store)))
+    watch = Watch(service, "here")
     shown = Console(width=130)
 
     def rows() -> list[list[str]]:
