@@ -143,6 +143,8 @@ class Moment:
         with self._asking:
             # As if its sources weighed that much less: so the brain holds a cap.
             columns.weight[rows] = scheduler.weight[rows] / factor
+            # The search begins where the last one ended: to tell the same twice it begins anew.
+            columns.interval[rows] = scheduler.learner.scale
             found = np.asarray(scheduler.learner.waits_of(rows, scheduler.price), dtype=np.float64)
             columns.weight[rows] = scheduler.weight[rows]
         return found
