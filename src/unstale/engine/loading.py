@@ -18,6 +18,7 @@ from unstale.engine.budget import Bucket
 from unstale.engine.config import EngineConfig, scheduler_of
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.outcomes import rows_of
+from unstale.engine.said import BUDGET
 from unstale.engine.store_executor import StoreExecutor
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.logs import Tell
@@ -43,16 +44,21 @@ class LoadedFleet:
         self.held: Callable[[], Sequence[Claim]] = tuple
         self.loaded: Callable[[float], None] = lambda now: None
         self._executor, self._clock, self._host_limits, self._tell = executor, clock, host_limits, tell
-        self._seen, self._edited = -1, -1
+        self._seen, self._edited, self._word = -1, -1, b""
 
     async def look_around(self) -> None:
-        """Has another process written? If sources were edited, the fleet is read anew."""
+        """Has another process written? If sources were edited the fleet is read anew, after a word on the budget planned."""
         seen = self._executor.moved()
         if seen != self._seen:
             self._seen, self.stirred = seen, True
-            edited = await self._executor.do(lambda store: store.counters().get("edited", 0))
+            edited, word = await self._executor.do(
+                lambda store: (store.counters().get("edited", 0), store.setting(BUDGET))
+            )
             if edited != self._edited:
                 self._edited, self.outdated = edited, True
+            if word != self._word:
+                self._word = word
+                self.loaded(self._clock.now())
         if self.outdated:
             await self.relearn()
 
