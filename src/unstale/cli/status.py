@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unstale.cli.choose import counted, find_source, near
-from unstale.cli.reading import ago, brief, firm, span
+from unstale.cli.reading import ago, brief, span
 from unstale.cli.service import serving
 from unstale.cli.settings import Settings, load, settings_options
+from unstale.cli.shorten import fitted
 from unstale.cli.show import console, grid
 from unstale.errors import UnstaleError, require
 from unstale.secrecy import shown_address
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
 
 #: exit codes, as cron and monitoring expect them
 CODES = {"pass": 0, "warn": 1, "fail": 2}
-#: a narrower terminal gets fewer columns, and at most so many failures are told with their reasons
-WIDE, _TROUBLES = 110, 8
+#: at most so many failures are told with their reasons
+_TROUBLES = 8
+#: what is told of a source, what matters most first
+_HEAD = ("source", "fresh", "next poll", "polled every", "changes every", "age", "checked", "changed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,7 @@ def _print(status: Status) -> None:
     lines = status.worst
     if lines:
         out.print()
-        out.print(table(status, out.width >= WIDE), highlight=False, markup=False)
+        out.print(table(status, out.width), highlight=False, markup=False)
     hidden = counts.polled - len(lines)
     if hidden and lines:
         out.print(f"and {counted(hidden)} more, less in need: see --limit", highlight=False)
@@ -216,30 +219,28 @@ def numbers(status: Status) -> Any:
     return table
 
 
-def table(status: Status, wide: bool) -> Any:
-    """The worst sources, a line each."""
-    names = ["fresh", "age", "changes every", "polled every", "checked", "changed", "next poll", "source"]
-    names = names if wide else [name for name in names if name not in ("age", "checked", "changed")]
-    drawn = grid(*names)
+def table(status: Status, width: int) -> Any:
+    """The worst sources, a line each, in so many characters: what matters least gives way first."""
+    head, rows = fitted(_HEAD, [_cells(line, status.at) for line in status.worst], width - 2)
+    drawn = grid(*head[1:], head[0])
     drawn.columns[0].justify, drawn.columns[-1].justify = "right", "left"
-    for line in status.worst:
-        cells = _cells(line, status.at)
-        drawn.add_row(*(cells[name] for name in names))
-    return firm(drawn)
+    for address, *cells in rows:
+        drawn.add_row(*cells, address)
+    return drawn
 
 
-def _cells(line: SourceView, now: float) -> dict[str, str]:
+def _cells(line: SourceView, now: float) -> list[str]:
     learned = math.isfinite(line.checked_at)
-    return {
-        "fresh": f"{100 * line.fresh:.0f} %",
-        "age": span(line.age) if math.isfinite(line.age) else "no copy",
-        "changes every": span(line.change_interval) if learned else "–",
-        "polled every": span(line.interval) if math.isfinite(line.interval) else "–",
-        "checked": ago(line.checked_at, now),
-        "changed": ago(line.changed_at, now),
-        "next poll": "now" if line.due_at <= now else ago(line.due_at, now),
-        "source": brief(shown_address(line.listing.address)),
-    }
+    return [
+        line.listing.address,
+        f"{100 * line.fresh:.0f} %",
+        "now" if line.due_at <= now else ago(line.due_at, now),
+        span(line.interval) if math.isfinite(line.interval) else "–",
+        span(line.change_interval) if learned else "–",
+        span(line.age) if math.isfinite(line.age) else "no copy",
+        ago(line.checked_at, now),
+        ago(line.changed_at, now),
+    ]
 
 
 def _draw(moment: Moment, path: str) -> None:

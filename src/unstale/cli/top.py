@@ -67,7 +67,7 @@ class Watch:
         from rich.console import Group
         from rich.text import Text
 
-        from unstale.cli.status import WIDE, numbers, table
+        from unstale.cli.status import numbers, table
 
         status = self._service.status(limit=rows)
         self._past.append((time.monotonic(), status.totals))
@@ -83,7 +83,7 @@ class Watch:
             Text(f"unstale keeps {self._name} fresh; Ctrl-C ends this view only", style="bold"),
             self._pace(numbers(status)),
             Text(""),
-            table(status, width >= WIDE) if status.worst else Text(""),
+            table(status, width) if status.worst else Text(""),
             Text("\n".join(["", *said[:TROUBLES]]) if said else "", style="yellow"),
         )
 

@@ -47,7 +47,7 @@ class LoadedFleet:
         self._seen, self._edited, self._word = -1, -1, b""
 
     async def look_around(self) -> None:
-        """Has another process written? If sources were edited the fleet is read anew, after a word on the budget planned."""
+        """Has another process written? After an edit the fleet is read anew, after a word on the budget planned."""
         seen = self._executor.moved()
         if seen != self._seen:
             self._seen, self.stirred = seen, True

@@ -13,6 +13,11 @@ export async function budget(place, context) {
   const held = await get("/api/v1/budget");
   const today = await get("/api/v1/plan", { budget_per_day: held.budget_per_day });
   if (!context.current()) return;
+  if (!today.sources) {
+    fill(place, h("h1", {}, "Budget"), h("p", {}, `The budget is ${count(held.budget_per_day)} polls a day, ${held.why}.`),
+      h("p", { class: "muted" }, "What another one would do can be told once there are sources: unstale add ADDRESS"));
+    return;
+  }
   const points = new Map([[0, today]]);
   let wanted = today;
   let take = () => {};
@@ -80,6 +85,7 @@ export async function budget(place, context) {
 
   fill(place, h("h1", {}, "Budget"),
     h("p", { class: "muted" }, "More budget makes copies fresher, each poll a little less than the one before. Drag to see what another budget would do under the present beliefs; nothing happens before you apply it."),
+    h("p", {}, `The budget is ${count(held.budget_per_day)} polls a day, ${held.why}.${held.waiting ? ` ${held.waiting}.` : ""}`),
     h("section", { class: "card" }, box,
       h("div", { class: "controls" }, h("label", { for: "slider" }, "Budget"), slider, h("label", { for: "exact", id: "hint" }, "polls a day"), exact, apply, back),
       operator() ? null : h("p", { class: "muted" }, "Log in as operator to apply a budget.")),

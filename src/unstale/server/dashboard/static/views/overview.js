@@ -13,6 +13,8 @@ export async function overview(place, context) {
   let since = "1d";
   let drawn = [];
   let known = [{}, []];
+  // How the fleet stands, as every face tells it.
+  let stands = null;
   const clear = () => { drawn.forEach((down) => down()); drawn = []; };
   context.ending(clear);
 
@@ -24,18 +26,19 @@ export async function overview(place, context) {
     now(...known);
     clear();
     if (!last) {
-      fill(parts.curve, h("p", { class: "muted" }, "The first price is published a minute after the engine starts."));
+      fill(parts.curve, h("p", { class: "muted" }, "There is nothing to draw yet: the first price is published a minute after the engine starts."));
       fill(parts.work);
       return;
     }
     const at = prices.map((one) => seconds(one.at));
-    const low = Math.min(...prices.map((one) => Math.min(one.fresh, one.even)));
+    // Before enough was learned there is no comparison, and nothing to draw of it.
+    const low = Math.min(...prices.map((one) => Math.min(one.fresh, one.even ?? one.fresh)));
     const box = (into, title) => { const made = h("div", { class: "chart" }); fill(into, h("h2", {}, title), made); return made; };
     drawn.push(chart(box(parts.curve, "Freshness over time"), at, [
       { name: "Unstale", values: prices.map((one) => one.fresh), colour: "good" },
       { name: "all polled equally often", values: prices.map((one) => one.even), colour: "muted", dash: [6, 5] },
     ], { y: (value) => percent(value, 0), range: [Math.max(0, Math.floor(10 * low - 0.5) / 10), 1],
-      said: `Freshness over the last ${since}: now ${percent(last.fresh)}, ${percent(last.even)} if all were polled equally often.` }));
+      said: `Freshness over the last ${since}: at last ${percent(last.fresh)}${last.even === null ? "" : `, ${percent(last.even)} if all were polled equally often`}.` }));
     // What a point counts was done since the point before it.
     const minutes = at.map((one, i) => (i ? (one - at[i - 1]) / 60 : NaN));
     const rate = (name) => prices.map((one, i) => (minutes[i] > 0 ? one[name] / minutes[i] : null));
@@ -48,35 +51,40 @@ export async function overview(place, context) {
   }
 
   function now(last, prices) {
-    const engine = live.status?.engine ?? {};
-    const fresh = engine.running && engine.fresh ? engine.fresh : last.fresh;
+    if (!stands) return;
+    const engine = stands.engine;
     const sum = (name) => prices.reduce((total, one) => total + one[name], 0);
     const answered = sum("polls") - sum("failed");
-    const length = prices.length > 1 ? (seconds(prices.at(-1).at) - seconds(prices[0].at)) / 86400 : 0;
-    const could = length * (last.budget_per_day ?? 0);
-    fill(parts.hero, h("div", { class: "hero" },
-      h("p", { class: "big" }, percent(fresh)), h("p", {}, "of the copies are believed fresh now, by weight",
-        last.even ? [h("br"), h("span", { class: "muted" }, `${percent(last.even)} if all were polled equally often for the same budget`)] : null)));
+    const counts = stands.sources;
+    const begun = stands.first_round;
+    const none = !counts.total ? "There are no sources yet. Add one with: unstale add ADDRESS" : counts.total === counts.paused ? "All sources are paused." : "";
+    const even = stands.freshness_even === null ? "mostly a guess until sources were polled twice" : `${percent(stands.freshness_even)} if all were polled equally often for the same budget`;
+    const round = begun ? `First round: ${count(begun.done)} of ${count(begun.of)} sources polled, about ${span(begun.left)} left${engine.running ? "" : " once an engine runs"}.` : "";
+    fill(parts.hero, h("div", { class: "hero" }, none ? h("p", {}, none) : [
+      h("p", { class: "big" }, percent(stands.freshness)), h("p", {}, "of the copies are believed fresh now, by weight", h("br"), h("span", { class: "muted" }, even),
+        round ? [h("br"), h("span", {}, round)] : null)]));
     fill(parts.tiles, h("dl", { class: "tiles" },
-      tile("budget", `${count(last.budget_per_day)} / day`, could > 0 ? `${percent(sum("spent") / could, 0)} of it spent in this time` : "what all polls together may cost"),
-      tile("price", count(last.price), "staleness that one more poll removes"),
+      tile("budget", `${count(stands.budget_per_day)} / day`, `${stands.budget.why}; ${count(stands.spent_day)} spent in the last day${stands.budget.waiting ? `. ${stands.budget.waiting}` : ""}`),
+      tile("price", count(stands.price), "staleness that one more poll removes"),
       tile("measured", answered > 0 ? percent(1 - sum("changed") / answered) : "–", "of answered polls found their copy still fresh"),
-      tile("polls", count(sum("polls")), `${count(sum("changed"))} changes, ${count(sum("failed"))} failures`),
-      tile("last answer", ago(live.status?.heard_at), `${count(engine.in_flight ?? 0)} polls under way`)));
+      tile("polls", count(stands.totals.polls), `${count(stands.totals.changed - stands.totals.first)} changes, ${count(stands.totals.failed)} failures, ${count(stands.totals.requests)} requests`),
+      tile("last answer", ago(engine.last_answer_at), engine.running === false ? "no engine is running" : `${count(engine.in_flight)} polls under way`)));
   }
 
   async function fleet() {
-    const status = await get("/api/v1/status");
+    stands = await get("/api/v1/status");
     if (!context.current()) return;
-    const counts = status.sources;
-    fill(parts.worst, h("h2", {}, "Most in need"), h("p", { class: "muted" }, `${count(counts.total)} sources: ${count(counts.failing)} failing, ${count(counts.paused)} paused, ${count(counts.never_answered)} never answered. Expected age of a copy: ${span(status.age)}.`),
-      table("Sources most in need", ["Source", "Fresh", "Age", "Checked", "Next poll"], status.worst.slice(0, 8).map((one) => [
+    now(...known);
+    const counts = stands.sources;
+    fill(parts.worst, h("h2", {}, "Most in need"), h("p", { class: "muted" }, `${count(counts.total)} sources: ${count(counts.failing)} failing, ${count(counts.paused)} paused, ${count(counts.never_answered)} never answered. Expected age of a copy: ${span(stands.age)}.`),
+      table("Sources most in need", ["Source", "Fresh", "Age", "Checked", "Next poll"], stands.worst.slice(0, 8).map((one) => [
         h("a", { href: `#/sources/${one.id}` }, one.address), percent(one.fresh, 0), span(one.age), ago(one.checked_at), due(one.due_at)]), "No sources yet. Add one with: unstale add ADDRESS"));
   }
 
   async function given() {
     const plan = await get("/api/v1/plan");
-    if (!context.current() || !plan.sources) return;
+    if (!context.current()) return;
+    if (!plan.sources) { fill(parts.given, h("p", { class: "muted" }, "Nothing is given up: there is nothing to poll yet.")); return; }
     const said = h("p", {});
     fill(parts.given, h("h2", {}, "Given up"), said);
     if (!plan.abandoned) { said.textContent = "No source is abandoned: at today's price polling each of them pays."; return; }
@@ -107,8 +115,8 @@ export async function overview(place, context) {
   await history();
   fleet().catch(failed(parts.worst)).then(given).catch(failed(parts.given));
   const timer = setInterval(() => { if (!document.hidden) history().catch(() => {}); }, 30000);
-  let told = 0;
-  const onStatus = () => { if (Date.now() - told > 5000) { told = Date.now(); now(...known); } };
+  let told = Date.now();
+  const onStatus = () => { if (!document.hidden && Date.now() - told > 5000) { told = Date.now(); fleet().catch(() => {}); } };
   live.addEventListener("status", onStatus);
   context.ending(() => { clearInterval(timer); live.removeEventListener("status", onStatus); });
 }

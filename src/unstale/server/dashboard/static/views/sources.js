@@ -2,7 +2,7 @@
 
 import { get } from "../api.js";
 import { calmly, fill, h } from "../dom.js";
-import { ago, count, due, every, percent, seconds, span } from "../format.js";
+import { ago, count, due, every, percent, span } from "../format.js";
 
 const SIZE = 50;
 // What is shown, how it is sorted, and which end comes first.
@@ -68,10 +68,9 @@ export async function sources(place, context) {
 }
 
 function row(one) {
-  const interval = seconds(one.due_at) - seconds(one.checked_at);
   const cells = [percent(one.fresh, 0), one.checked_at ? span(one.age) : "–",
     one.change_rate ? [every(one.change_rate), h("small", {}, ` (${span(1 / one.change_rate_high)} – ${span(1 / one.change_rate_low)})`)] : "–",
-    one.paused ? "paused" : span(interval), one.paused ? "–" : due(one.due_at), ago(one.changed_at), count(one.weight),
+    one.interval === null ? one.waits_for : span(one.interval), one.paused ? "–" : due(one.due_at), ago(one.changed_at), count(one.weight),
     one.failures ? h("span", { class: "bad" }, count(one.failures)) : "0"];
   return h("tr", {}, h("th", { scope: "row" }, h("a", { href: `#/sources/${one.id}` }, one.address)),
     cells.map((cell, i) => h("td", { "data-name": COLUMNS[i + 1][0] }, cell)));
