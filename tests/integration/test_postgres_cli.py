@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import requests
 from click.testing import CliRunner
 
 from support.postgres import postgres
@@ -17,7 +19,8 @@ from unstale.adapters.postgres_crew import PostgresCrew
 from unstale.cli.settings import Settings
 from unstale.cli.worker import grants_of, move, worker
 from unstale.errors import UnstaleError
-from unstale.ports import Listing
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Body, Entry, Listing
 
 SOURCES, BUDGET, SECONDS = 60, 30.0, 14.0
 RUN = "from unstale.cli.{0} import {0}; {0}()"
@@ -114,3 +117,77 @@ def test_what_is_wrong_is_said_in_a_sentence(command: object, given: list[str], 
     assert isinstance(answer.exception, UnstaleError)
     assert words in str(answer.exception)
     assert "s3cret" not in str(answer.exception)
+
+
+def test_a_server_beside_workers_serves_copies_api_metrics_and_dashboard(tmp_path: Path) -> None:
+    """`unstale serve` on PostgreSQL, as a process; the password in the store's address is seen nowhere."""
+    token = "0123456789abcdef" * 2
+    with postgres() as server:
+        address = server.address() + "&password=s3cret"
+        store = PostgresCrew(address)
+        (source,) = store.add([Listing("https://a.example/", host="a.example")], time.time())
+        (claim,) = store.claim(time.time(), 1, lease=60.0, owner="test")
+        store.record([Entry(claim, Answer.CHANGED, time.time(), time.time() + 60.0, body=Body(b"hello", "text/plain"))])
+        store.beat("worker", 0.0, 0.0, 1.0, {}, None)
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from unstale.cli.main import main; main()", "serve", "--listen", "127.0.0.1:0"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, "UNSTALE_STORE": address, "UNSTALE_TOKEN": token},
+        )
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line.startswith("serving postgresql:///postgres at http://127.0.0.1:"), process.stderr
+            origin = "http://" + line.partition("http://")[2].partition("/")[0]
+            store.beat("worker", 0.0, 0.0, 1.0, {}, None)
+            status = requests.get(f"{origin}/api/v1/status", timeout=60)
+            assert status.json()["engine"]["workers"] == 1
+            assert status.json()["totals"]["polls"] == status.json()["totals"]["first"] == 1
+            assert requests.get(f"{origin}/copies/{source}", timeout=60).content == b"hello"
+            assert "unstale_workers 1" in requests.get(f"{origin}/metrics", timeout=60).text
+            assert requests.get(f"{origin}/", timeout=60).status_code == 200
+            who = {"Authorization": f"Bearer {token}"}
+            put = requests.put(f"{origin}/api/v1/budget", json={"budget_per_day": 77}, headers=who, timeout=60)
+            assert (put.json()["budget_per_day"], put.json()["by"]) == (pytest.approx(77.0), "api")
+            new = [{"address": "https://b.example/"}]
+            assert requests.post(f"{origin}/api/v1/sources", json=new, headers=who, timeout=60).status_code == 201
+            assert requests.get(f"{origin}/api/v1/sources/{source}/explain", timeout=60).json()["sentence"]
+            table = requests.get(f"{origin}/dashboard/table?sort=fresh", timeout=60).json()
+            assert {row["address"] for row in table["sources"]} == {"https://a.example/", "https://b.example/"}
+        finally:
+            process.terminate()
+            out, errors = process.communicate(timeout=60)
+        store.close()
+        doctor = subprocess.run(
+            [sys.executable, "-c", "from unstale.cli.main import main; main()", "doctor", "--store", address, "--json"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+            cwd=tmp_path,
+        )
+    assert not doctor.stderr, doctor.stderr
+    found = json.loads(doctor.stdout)
+    assert found["replayed"]["sources"] == 2
+    assert found["replayed"]["differ"] == 0
+    for said in (line, out, errors, doctor.stdout, doctor.stderr):
+        assert "s3cret" not in said
+
+
+def test_what_cannot_be_reached_is_named_without_its_secrets(tmp_path: Path) -> None:
+    for secret in ("postgresql://me:s3cret@127.0.0.1:1/x", "postgresql://127.0.0.1:1/x?user=me&password=s3cret"):
+        for words in (["serve"], ["status"], ["top"], ["doctor"], ["budget"], ["list"], ["add", "https://a.org/"]):
+            done = subprocess.run(
+                [sys.executable, "-c", "from unstale.cli.main import main; main()", *words, "--store", secret],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=120,
+                cwd=tmp_path,
+            )
+            assert done.returncode != 0
+            assert "cannot be reached" in done.stderr, (words, done.stderr)
+            assert "s3cret" not in done.stdout + done.stderr

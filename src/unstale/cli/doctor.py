@@ -79,8 +79,11 @@ def examine(
     checked.append(f"{counted(len(standing.source))}: due times, clock, names of the environment")
     stage("machine")
     findings += [*(_disk(settings) if one_file else ()), *_machine(service, standing)]
-    free = f"SQLite {_sqlite()}, {size(shutil.disk_usage(Path(settings.store).parent).free)} of disk free"
-    checked.append(free if one_file else f"{near(settings.store)} answers; its disk and backups are its server's")
+    if one_file:
+        free = shutil.disk_usage(Path(settings.store).parent).free
+        checked.append(f"SQLite {_sqlite()}, {size(free)} of disk free")
+    else:
+        checked.append(f"{near(settings.store)} answers; its disk and its backups are its server's")
     return checked, findings, replayed
 
 
