@@ -1,0 +1,122 @@
+"""The service beyond its faces: parts of a fleet like the whole, words on the budget, comparisons like with like."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from support.hand_store import HOUR, NOW, belief, make, poll
+from unstale.cli.service import service_of
+from unstale.cli.settings import Settings
+from unstale.core.learning.outlook import Outlook
+from unstale.engine.config import EngineConfig
+from unstale.engine.host_limits import Rules
+from unstale.engine.said import BUDGET, BudgetSaid
+from unstale.engine.summary import LEARNED, Rows, compare
+from unstale.errors import InputError, StoreError
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Listing
+from unstale.service import FleetService, Terms, documents
+from unstale.service.budget import in_force, settle
+from unstale.service.search import falling
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> FleetService:
+    listings = [Listing(f"https://s{i}.example/", host=f"h{i % 3}", weight=1.0 + i) for i in range(12)]
+    store = make(tmp_path / "a.db", listings)
+    for i in range(10):
+        poll(store, i + 1, NOW - (1 + i) * HOUR, Answer.CHANGED, row=belief(1.0 + i, (2 + i) * HOUR), body=b"x")
+    store.close()
+    made = service_of(Settings(store=str(tmp_path / "a.db"), budget=5 / HOUR))
+    made.clock = lambda: NOW
+    return made
+
+
+def test_of_a_part_the_same_is_told_as_of_the_whole(service: FleetService) -> None:
+    whole = {one.listing.id: documents.source(one) for one in service.status(limit=12).worst}
+    for source in (1, 5, 10, 11):
+        assert [documents.source(one) for one in service.views([source])] == [whole[source]]
+    assert [documents.source(one) for one in service.views([7, 2, 99])] == [whole[7], whole[2]]
+    assert documents.source(service.explain(5).source) == whole[5]
+    assert whole[5]["interval"] > 0.0
+    service.close()
+
+
+def test_who_only_reads_cannot_write(service: FleetService) -> None:
+    reader = FleetService(service.store, service.terms)
+    with pytest.raises(StoreError, match="is only read"):
+        reader.hint([1])
+    with pytest.raises(InputError, match="source 99 is not listed"):
+        reader.explain(99)
+    service.close()
+
+
+def terms(budget: float, changed_at: float = 0.0, file: str = "/home/me/unstale.toml") -> Terms:
+    return Terms(EngineConfig(budget), lambda name: Rules(), file=file, changed_at=lambda: changed_at)
+
+
+def test_the_last_word_on_the_budget_is_in_force() -> None:
+    word = {BUDGET: BudgetSaid(2.0, "api", at=100.0, settled=1.0).kept()}
+    assert in_force({}, terms(1.0, file=""), {}, False, 200.0).by == "default"
+    assert in_force({}, terms(1.0), {}, False, 200.0).rate == 1.0
+    assert in_force(word, terms(1.0, changed_at=150.0), {}, False, 200.0).rate == 2.0
+    # The file says something new since: it is the last word, once an engine is started.
+    assert in_force(word, terms(3.0, changed_at=150.0), {}, False, 200.0).rate == 3.0
+    running = in_force(word, terms(3.0, changed_at=150.0), {"started_at": 120.0}, True, 200.0)
+    assert (running.rate, running.by) == (2.0, "api")
+    assert running.waiting == "unstale.toml was changed 50 s ago: restart the engine to take it up"
+    # An engine that was started with another file goes by that, and it is not ours to guess.
+    assert in_force({}, terms(3.0), {"budget": 0.5}, True, 200.0).rate == 0.5
+    assert settle(word, terms(1.0, changed_at=150.0), None, 200.0) == {}
+    assert settle(word, terms(3.0, changed_at=150.0), None, 200.0) == {BUDGET: b""}
+    option = BudgetSaid.read(settle(word, terms(3.0), 7.0, 200.0)[BUDGET])
+    assert option == BudgetSaid(7.0, "option", 200.0, 3.0)
+
+
+def test_a_budget_that_version_0_1_kept_still_holds() -> None:
+    found = in_force({BUDGET: b"0.25"}, terms(1.0, changed_at=150.0), {}, False, 200.0)
+    assert (found.rate, found.by) == (0.25, "api")
+    assert EngineConfig(1.0).amended({BUDGET: b"0.25"}).budget == 0.25
+    assert EngineConfig(1.0).amended({BUDGET: b"nonsense"}).budget == 1.0
+
+
+def rows(count: int) -> tuple[Rows, Outlook]:
+    """Sources alike, all looked at twice, an hour ago."""
+    beliefs = np.tile(np.frombuffer(belief(3.0, 6 * HOUR)), (count, 1))
+    last, one = np.full(count, NOW - HOUR), np.ones(count)
+    held = Rows(beliefs, last, last, {}, one, one, np.zeros(count, np.int64))
+    return held, Outlook(one, one, one, np.full(count, 0.8), np.full(count, 60.0))
+
+
+def test_what_fails_is_as_stale_under_either_way_of_polling() -> None:
+    held, seen = rows(10)
+    sound = compare(held, seen, 1.0)
+    failures = np.array([0] * 5 + [3] * 5)
+    stale = Outlook(*[seen.change_rate] * 3, np.where(failures > 0, 0.0, 0.8), seen.age)
+    half = compare(replace(held, failures=failures), stale, 1.0)
+    assert half.fresh == pytest.approx(0.5 * sound.fresh)
+    # Five of ten share the budget: their interval is half as long, and the others stay stale.
+    twice = compare(replace(held, cost=np.full(10, 0.5)), seen, 1.0)
+    assert half.even == pytest.approx(0.5 * twice.even)
+
+
+def test_before_half_was_looked_at_twice_there_is_no_comparison() -> None:
+    held, seen = rows(10)
+    for known in range(11):
+        beliefs = held.beliefs.copy()
+        beliefs[known:] = 0.0
+        found = compare(replace(held, beliefs=beliefs), seen, 1.0)
+        assert found.learned == pytest.approx(known / 10.0)
+        assert math.isnan(found.even) == (known / 10.0 < LEARNED)
+        assert found.fresh == pytest.approx(0.8)
+
+
+def test_the_search_stays_within_its_bounds() -> None:
+    assert falling(lambda x: 1.0 / x, 1e9, 1.0, 10.0) == 1.0
+    assert falling(lambda x: 1.0 / x, 1e-9, 1.0, 10.0) == 10.0
+    assert falling(lambda x: 1.0 / x**2, 0.04, 1e-6, 1e6) == pytest.approx(5.0, rel=1e-3)
