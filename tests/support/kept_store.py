@@ -22,9 +22,10 @@ class Unshared:
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
 
+    def moved(self) -> int | None:
+        return None
+
     def __getattr__(self, name: str) -> Any:
-        if name == "moved":
-            raise AttributeError(name)
         return getattr(self._store, name)
 
 
