@@ -22,6 +22,7 @@ from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.compose import Application, alone
 from unstale.cli.settings import Http, Settings
 from unstale.core.learning.outlook import WIDTH
+from unstale.engine.said import BudgetSaid
 from unstale.keeper.outcomes import Answer
 from unstale.origin.server import Origin
 from unstale.origin.site import Site
@@ -199,7 +200,9 @@ def test_a_budget_is_seen_before_it_is_applied(tab: Tab, settings: Settings) -> 
     assert _setting(settings, "budget") == b"", "nothing happens before it is applied"
     apply.click()
     page.get_by_text("The budget is 21,600 polls a day now").wait_for()
-    assert float(_setting(settings, "budget")) == pytest.approx(0.25)
+    word = BudgetSaid.read(_setting(settings, "budget"))
+    assert word is not None
+    assert (word.budget, word.by) == (pytest.approx(0.25), "api")
     page.get_by_role("button", name="Back to the settings' budget").click()
     page.get_by_text("The budget is 172,800 polls a day now").wait_for()
 
