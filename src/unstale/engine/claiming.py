@@ -128,7 +128,7 @@ class Claiming:
         # While there is nothing of the kind, looking for it should cost nothing.
         self._first_at = now + (max(FIRST, 1.0 / config.first_rate) if len(rows) else FIRST_IDLE)
         room = min(BATCH, free, int(self._first.level(now) + 1e-9))
-        rows = rows[scheduler.due[rows] <= now]
+        rows = rows[scheduler.due_at[rows] <= now]
         wanted = [source for source in scheduler.ids[rows].tolist() if source not in held][: max(room, 0)]
         if wanted:
             claims = await self._executor.do(
