@@ -117,3 +117,60 @@ def test_readers_get_the_freshest_of_real_replicas(tmp_path: Path) -> None:
             assert [bool(one.reason) for one in alone.answers].count(True) == 1
 
     asyncio.run(scene())
+
+
+#: bounds, as headers and as parameters, and how old in seconds a copy may be that meets them
+WISHES = {
+    "?max_age=1s": ({}, 1.0),
+    "?max_staleness=PT1S": ({}, 1.0),
+    "?no_cache": ({}, 0.0),
+    "?min_as_of={soon}": ({}, 0.0),
+    "?": ({"Cache-Control": "max-age=1"}, 1.0),
+    "?&": ({"Cache-Control": "no-cache"}, 0.0),
+}
+
+
+def test_bounds_hold_at_every_stage_by_the_true_time_at_the_origin(tmp_path: Path) -> None:
+    """What the origin saw decides: a copy that meets a bound was looked at there no longer ago than the bound says."""
+    looks: list[float] = []
+
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        looks.append(time.time())
+        writer.write(answer(b"news", connection="close"))
+        await writer.drain()
+
+    async def scene() -> dict[str, list[tuple[int, float]]]:
+        found: dict[str, list[tuple[int, float]]] = {}
+        async with Loopback({"/a": speak}) as origin, AsyncExitStack() as stack:
+            listing = Listing(f"{origin.origin}/a", shortest=3600.0)
+            one = await stack.enter_async_context(running(tmp_path, "one", [listing], ask=True))
+            await one.until(lambda: _copies(one) == 1)
+            two = await stack.enter_async_context(running(tmp_path, "two", upstream=one.address, ask=True))
+            await two.until(lambda: _copies(two) == 1)
+            three = await stack.enter_async_context(running(tmp_path, "three", upstream=two.address, ask=True))
+            await three.until(lambda: _copies(three) == 1)
+            web = HttpFetcher(Gate(["127.0.0.0/8"]))
+            await asyncio.sleep(2.5)
+            # The last stages first: only asking the first one has the source looked at.
+            for stage in (three, two, one):
+                (mine,) = stage.held().values()
+                for query, (headers, bound) in WISHES.items():
+                    begun = time.time()
+                    where = f"{stage.address}/copies/{mine.source}{query.format(soon=int(begun))}"
+                    reply = await web.look(Request(where, headers=headers))
+                    age = begun - max(looks)
+                    found.setdefault(stage.address, []).append((reply.status, age))
+                    assert reply.status in (200, 504)
+                    if reply.status == 200:
+                        assert age <= bound + 1.0, (query, stage.address)
+                        status = read_status(reply.headers)
+                        assert status is not None
+                        assert abs(status.as_of - max(looks)) < 1.0
+                    else:
+                        assert age > bound, (query, stage.address)
+            await web.close()
+            return found
+
+    first, second, third = reversed(asyncio.run(scene()).values())
+    assert {status for status, _ in first} == {200}, "the first stage asks the source itself"
+    assert {status for status, _ in second + third} == {504}, "what others hold is older than was asked for"

@@ -47,7 +47,9 @@ async def ask(app: Any, path: str, method: str = "GET", body: Sequence[bytes] = 
         "root_path": "",
         "scheme": "http",
         "server": ("127.0.0.1", 80),
-        "headers": [(n.replace("_", "-").encode(), v.encode("latin-1")) for n, v in headers.items()],
+        "headers": [
+            (n.replace("_", "-").encode(), v.encode("latin-1")) for n, v in {"host": "localhost", **headers}.items()
+        ],
     }
     await app(scope, receive, send)
     fields: dict[str, str] = {}

@@ -16,6 +16,7 @@ from unstale.cli.compose import Application
 from unstale.cli.settings import Http, Replicas, Settings
 from unstale.ports import Listing
 from unstale.server.app import replica
+from unstale.server.asking import StoreAsker
 from unstale.server.digests import digest_route
 from unstale.server.serving import serve
 
@@ -45,9 +46,10 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    folder: Path, name: str, sources: Sequence[Listing] = (), *, budget: float = 50.0, **others: Any
+    folder: Path, name: str, sources: Sequence[Listing] = (), *, budget: float = 50.0, ask: bool = False, **others: Any
 ) -> AsyncIterator[Running]:
-    """A replica with these sources, that follows or asks `others`, until the block ends."""
+    """A replica with these sources, that follows or asks `others`, until the block ends; with `ask` it polls for
+    those who ask."""
     path = folder / f"{name}.db"
     own = replace(Replicas(), name=name, **others)
     settings = replace(Settings(), store=str(path), budget=budget, http=NEAR, replicas=own)
@@ -58,7 +60,9 @@ async def running(
     application = Application(settings, lambda event, facts: events.append((event, dict(facts))))
     shelf, stop = SqliteReplica(path), asyncio.Event()
     ready: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    app = replica(shelf, name=name, more=[digest_route(shelf, time.time, name)])
+    pusher = SqliteStore(path)
+    asker = StoreAsker(pusher, shelf, time.time) if ask else None
+    app = replica(shelf, name=name, asker=asker, patience=3.0, more=[digest_route(shelf, time.time, name)])
     server = asyncio.create_task(serve(app, "127.0.0.1", 0, token=None, stop=stop, ready=ready.set_result))
     engine = asyncio.create_task(application.run(stop))
     try:
@@ -67,3 +71,4 @@ async def running(
         stop.set()
         await asyncio.gather(server, engine)
         shelf.close()
+        pusher.close()

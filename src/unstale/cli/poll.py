@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
+from unstale.adapters.store_shared import hasten
 from unstale.cli.settings import Settings, is_shared, load, settings_options
 from unstale.errors import StoreError
 from unstale.units import DAY, format_duration, parse_duration
@@ -54,7 +55,7 @@ def poll(sources: tuple[str, ...], wait: str, config: str | None, store: str | N
 
 
 def _by_the_engine(store: Store, ids: Sequence[int], before: dict[int, int], patience: float) -> None:
-    store.set_due(ids, [time.time()] * len(ids))
+    hasten(store, ids, time.time())
     end = time.monotonic() + patience
     while time.monotonic() < end and any(_newest(store, source) == before[source] for source in ids):
         time.sleep(LOOK)

@@ -1,9 +1,16 @@
-"""Having a source polled through the store alone: make it due, and watch for the next observation."""
+"""Having a source polled through the store alone: make it due, and watch for the next observation.
+
+Rules of this file:
+1. Asking never makes it worse: what is due already stays where it is in line, asking twice is asking once, and a poll
+   that was asked for and failed does not put off the one that was planned.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Protocol
 
 from unstale.errors import StoreError
@@ -17,8 +24,8 @@ GLANCE = 0.02
 class Pusher(Protocol):
     """The part of a store that moves due times."""
 
-    def set_due(self, sources: Sequence[int], due: Sequence[float]) -> None:
-        """Move due times."""
+    def set_due(self, sources: Sequence[int], due: Sequence[float], *, was: Sequence[float] | None = None) -> None:
+        """Move due times, with `was` only where they still are that."""
 
 
 class StoreAsker:
@@ -29,7 +36,7 @@ class StoreAsker:
     """
 
     def __init__(self, store: Pusher, shelf: Shelf, clock: Callable[[], float]) -> None:
-        self._store, self._heads, self._clock = store, Heads(shelf), clock
+        self._store, self._shelf, self._heads, self._clock = store, shelf, Heads(shelf), clock
         self._pending: set[int] = set()
         self._writing = asyncio.Lock()
 
@@ -46,13 +53,25 @@ class StoreAsker:
             await asyncio.sleep(GLANCE)
             head = self._heads.of(source)
             if head is None or head.latest != before.latest:
-                return head
+                return head if head is None else await self._unharmed(before, head)
         return None
 
+    async def _unharmed(self, before: Head, after: Head) -> Head:
+        """How the source stands after a poll for us: if that failed, it is tried again when it would have been."""
+        if after.failures > before.failures and self._clock() < before.due < after.due:
+            with suppress(StoreError):
+                await asyncio.to_thread(self._store.set_due, [after.source], [before.due], was=[after.due])
+                return replace(after, due=before.due)
+        return after
+
     async def hint(self, source: int) -> None:
-        """Make it due now; durable on return."""
+        """Make it due now if it is not yet; durable on return."""
         self._pending.add(source)
         async with self._writing:
             if source in self._pending:
                 sources, self._pending = sorted(self._pending), set()
-                await asyncio.to_thread(self._store.set_due, sources, [self._clock()] * len(sources))
+                now = self._clock()
+                later = {head.source: head.due for head in self._shelf.heads(sources) if head.due > now}
+                if later:
+                    dues = list(later.values())
+                    await asyncio.to_thread(self._store.set_due, list(later), [now] * len(later), was=dues)

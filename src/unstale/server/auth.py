@@ -46,9 +46,8 @@ class Guard:
         """Whether a request for a copy can pass without a closer look, which nearly all can."""
         if self._closed:
             return False
-        if not self._names:
-            return True
-        return any(name == b"host" and value in self._passed for name, value in scope["headers"])
+        host = _host(scope)
+        return host is not None and (not self._names or host in self._passed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -57,7 +56,7 @@ class Guard:
             return
         asked, path, method = dict(scope["headers"]), scope["path"], scope["method"]
         limit = LARGEST_LIST if path == _LISTS else LARGEST_BODY
-        refused = self._misled(asked.get(b"host", b"")) or self._stranger(method, path, asked)
+        refused = self._misled(_host(scope)) or self._stranger(method, path, asked)
         length = asked.get(b"content-length", b"0")
         if refused is None and not (length.isdigit() and len(length) < 16 and int(length) <= limit):
             refused = problem(413, TOO_LARGE)
@@ -68,8 +67,10 @@ class Guard:
             return
         await self._app(scope, receive if method in ("GET", "HEAD") else _capped(receive, limit), send)
 
-    def _misled(self, host: bytes) -> Any:
-        """The refusal of a request that names a host which we are not."""
+    def _misled(self, host: bytes | None) -> Any:
+        """The refusal of a request that names a host which we are not, none, or several."""
+        if host is None:
+            return problem(400, "a request must name one host: send one Host field")
         name, colon, port = host.lower().rpartition(b":")
         if not self._names or (name if colon and port.isdigit() else host.lower()) in self._names:
             if len(self._passed) < _PASSED:
@@ -96,6 +97,17 @@ class Guard:
         # Always compared, so that a wrong token takes as long as a right one.
         same = hmac.compare_digest(given.strip(), self._token or b"")
         return same and self._token is not None and scheme.lower() == b"bearer"
+
+
+def _host(scope: Scope) -> bytes | None:
+    """The host that a request names, None unless it names one; before HTTP/1.1 it may name none."""
+    found = None
+    for name, value in scope["headers"]:
+        if name == b"host":
+            if found is not None:
+                return None
+            found = value
+    return b"" if found is None and scope.get("http_version") == "1.0" else found
 
 
 def _capped(receive: Receive, limit: int) -> Receive:

@@ -18,7 +18,8 @@ from urllib.parse import parse_qsl
 
 from unstale.errors import InputError, StoreError
 from unstale.ports import Edition, Head, ReadStore
-from unstale.server import bounds, encodings, headers, ranges
+from unstale.server import bounds, encodings, headers
+from unstale.server.conditions import Reply, reply
 from unstale.server.headers import Field
 from unstale.server.heads import Heads
 from unstale.server.outlooks import Outlooks
@@ -28,7 +29,6 @@ from unstale.server.shelf import Asker
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Reply = tuple[int, list[Field], bytes]
 
 #: seconds that a request waits for a poll
 PATIENCE = 10.0
@@ -36,13 +36,20 @@ PATIENCE = 10.0
 MEMORY = 64 * 2**20
 #: a body of more bytes is unpacked and packed beside the loop, so that others need not wait
 LARGE = 256 * 1024
+#: seconds that somebody waits who only pressed a browser's reload button
+RELOAD = 2.0
+#: a poll that was under way when the request came may have begun so many seconds before
+UNDER_WAY = 30.0
+#: what Cache-Status says of a copy that is older than was asked for, and sent because the client said how old it may be
+UNMET = b"bound-unmet"
 #: requests that may wait for polls at a time
 WAITING = 200
 #: parameters of a query that are read
 _PARAMETERS = 16
 #: header fields of a request that are read
 _READ = frozenset(
-    b"accept-encoding cache-control if-modified-since if-none-match if-range range sec-fetch-mode".split()
+    b"accept-encoding cache-control if-match if-modified-since if-none-match if-range if-unmodified-since range "
+    b"sec-fetch-mode upgrade-insecure-requests".split()
 )
 _ALLOW = (b"allow", b"GET, HEAD")
 
@@ -143,43 +150,53 @@ class Copies:
         now = self._clock()
         if wish.version is not None:
             return await self._version(source, wish.version, scope["method"], asked, more, now)
+        detail = b""
         if wish is not bounds.NONE:
-            refused = await self._meet(source, head, wish, asked, now)
-            if refused is not None:
-                return refused
-            head, now = self._heads.of(source) or head, self._clock()
+            met = await self._meet(source, head, wish, asked, now)
+            if not isinstance(met, bytes):
+                return met
+            detail, head, now = met, self._heads.of(source) or head, self._clock()
         if not head.version:
             return problem(503, f"source {source} has no copy yet", _retry(head, now))
         if scope["method"] == "GET":
             self._read[source] = self._read.get(source, 0) + 1
-        return await self._newest(source, head, scope["method"], asked, more, now)
+        return await self._newest(source, head, scope["method"], asked, more, now, detail)
 
     async def _meet(
-        self, source: int, head: Head, wish: bounds.Bounds, asked: dict[bytes, str], now: float
-    ) -> Reply | None:
-        """Nothing if the copy meets the bounds, or does after a poll; else the refusal."""
-        broken = wish.unmet(now - head.checked, head.due - now, head.version)
+        self, source: int, head: Head, wish: bounds.Bounds, asked: dict[bytes, str], begun: float
+    ) -> Reply | bytes:
+        """What to say along with the copy if it may be sent, nothing if it meets the bounds; else the refusal."""
+        broken, now = _unmet(wish, head, begun), begun
         if not broken:
-            return None
+            return b""
+        # What a browser's reload button sends is a wish, not a program's bound. Where the connection is not secure it
+        # does not say how it was pressed, but asks to be led to a secure one.
+        mode = asked.get(b"sec-fetch-mode")
+        reload = mode in ("navigate", "no-cors") or (mode is None and b"upgrade-insecure-requests" in asked)
         after: Head | None = None
-        # What a browser's reload button sends is a wish, not a program's bound.
-        navigation = asked.get(b"sec-fetch-mode") == "navigate" and bool(head.version)
         if not wish.only_if_cached and self._asker is not None and self._waiting < WAITING:
             self._waiting += 1
+            deadline = begun + (min(RELOAD, self._patience) if reload else self._patience)
             try:
-                after = await self._asker.ask(source, now + self._patience)
+                after = await self._asker.ask(source, deadline)
+                if after is not None and not after.failures and 0.0 < begun - after.checked < UNDER_WAY:
+                    # It was under way when the request came: the next one begins after it.
+                    now = self._clock()
+                    if _unmet(wish, after, now, now - begun):
+                        after = await self._asker.ask(source, deadline) or after
             finally:
                 self._waiting -= 1
+            now = self._clock()
             if after is not None:
-                head, polled, now = after, after.failures == 0, self._clock()
-                broken = wish.unmet(now - head.checked, head.due - now, head.version, polled)
-                if not broken or (navigation and head.version):
-                    return None
-        elif navigation:
-            return None
-        late = now - head.due
+                head = after
+                broken = _unmet(wish, head, now, None if head.failures else now - begun)
+                if not broken:
+                    return b""
+        if reload and head.version:
+            return UNMET
+        late = now - headers.expires_at(head)
         if wish.stale_if_error is not None and head.version and late <= wish.stale_if_error and not wish.only_if_cached:
-            return None
+            return UNMET
         why = "" if after is None else ", and the poll for it failed" if after.failures else ", and a poll did not help"
         more = [_retry(head, now), (b"cache-status", self._name + b"; fwd=request")]
         if head.version:
@@ -188,7 +205,14 @@ class Copies:
         return problem(504, broken + why, *more)
 
     async def _newest(
-        self, source: int, head: Head, method: str, asked: dict[bytes, str], more: list[Field], now: float
+        self,
+        source: int,
+        head: Head,
+        method: str,
+        asked: dict[bytes, str],
+        more: list[Field],
+        now: float,
+        detail: bytes,
     ) -> Reply:
         held = self._held.get(source)
         if held is None or held.head != head:
@@ -207,10 +231,10 @@ class Copies:
         fresh = self._outlooks.known(source, head, now)
         if fresh is None:
             fresh = await self._outlooks.fresh(source, head, now)
-        fields = held.times.at(now, self._name, fresh)
+        fields = held.times.at(now, self._name, fresh, detail)
         fields += coded.about
         fields += more
-        return _reply(coded, fields, method, asked)
+        return reply(coded.etag, coded.body, fields, method, asked)
 
     async def _version(
         self, source: int, version: int, method: str, asked: dict[bytes, str], more: list[Field], now: float
@@ -221,7 +245,8 @@ class Copies:
             return problem(404, f"version {version} of source {source} is not kept: there are {those}")
         coding = encodings.choose(asked.get(b"accept-encoding", ""), edition.size, len(packed))
         coded = await _coded(packed, edition, coding, headers.content(source, edition))
-        return _reply(coded, headers.kept(edition, now, self._name) + coded.about + more, method, asked)
+        fields = headers.kept(edition, now, self._name) + coded.about + more
+        return reply(coded.etag, coded.body, fields, method, asked)
 
     def _hold(self, source: int, head: Head, held: Held | None) -> Held | None:
         """The newest version in memory; a poll that found the same bytes keeps what was made of them."""
@@ -268,37 +293,8 @@ async def _coded(packed: bytes, edition: Edition, coding: str, about: list[Field
     return Coded(etag, body, fields)
 
 
-def _reply(coded: Coded, fields: list[Field], method: str, asked: dict[bytes, str]) -> Reply:
-    """200, 206, 304 or 416, as the conditions of the request say [RFC 9110 13.2.2]."""
-    listed, since = asked.get(b"if-none-match"), asked.get(b"if-modified-since")
-    if listed is not None:
-        if headers.matches(listed, coded.etag):
-            return 304, _without(fields, b"content-type", b"content-disposition", b"content-encoding"), b""
-    elif since is not None:
-        date, ours = headers.read_date(since), headers.read_date(_value(fields, b"last-modified"))
-        if date is not None and ours is not None and ours <= date:
-            return 304, _without(fields, b"content-type", b"content-disposition", b"content-encoding"), b""
-    wanted = asked.get(b"range")
-    if wanted is not None and method == "GET" and _in_time(asked.get(b"if-range"), coded.etag, fields):
-        media_type = _value(fields, b"content-type").encode("latin-1")
-        part = ranges.cut(coded.body, wanted, media_type, coded.etag.strip('"').encode())
-        if part is not None and part.status == 416:
-            return problem(
-                416,
-                f"the copy has {len(coded.body)} bytes: ask for up to {ranges.MOST} separate ranges of them",
-                *part.fields,
-            )
-        if part is not None:
-            rest = _without(fields, b"content-type")
-            return 206, [*rest, *part.fields, (b"content-length", b"%d" % len(part.body))], part.body
-    return 200, [*fields, (b"content-length", b"%d" % len(coded.body))], coded.body
-
-
-def _in_time(condition: str | None, etag: str, fields: list[Field]) -> bool:
-    """Whether If-Range holds: only the same bytes may be continued, so the comparison is strong."""
-    if condition is None:
-        return True
-    return condition.strip() in (etag, _value(fields, b"last-modified"))
+def _unmet(wish: bounds.Bounds, head: Head, now: float, waited: float | None = None) -> str:
+    return wish.unmet(now, head.checked, headers.expires_at(head) - now, head.version, waited)
 
 
 def _query(text: bytes) -> dict[str, str]:
@@ -312,11 +308,3 @@ def _query(text: bytes) -> dict[str, str]:
 def _retry(head: Head, now: float) -> Field:
     """Retry-After: when the next poll is due, at least a second and at most a day from now."""
     return b"retry-after", b"%d" % min(max(head.due - now + 1.0, 1.0), 86_400.0)
-
-
-def _value(fields: list[Field], wanted: bytes) -> str:
-    return next((value.decode("latin-1") for name, value in fields if name == wanted), "")
-
-
-def _without(fields: list[Field], *names: bytes) -> list[Field]:
-    return [(name, value) for name, value in fields if name not in names]

@@ -13,9 +13,9 @@ import math
 import mimetypes
 import re
 from dataclasses import dataclass
-from email.utils import formatdate, parsedate_to_datetime
 
 from unstale.ports import Edition, Head
+from unstale.server.dates import as_date, read_date
 
 Field = tuple[bytes, bytes]
 
@@ -29,30 +29,18 @@ OUTAGE = 10
 YEAR = 31_536_000
 SAFE: tuple[Field, ...] = (
     (b"x-content-type-options", b"nosniff"),
+    (b"cross-origin-resource-policy", b"same-origin"),
     (b"content-security-policy", b"default-src 'none'; form-action 'none'; sandbox"),
     (b"server", b"unstale"),
 )
 
-_MEDIA_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+(\s*;\s*[\x20-\x7e]*)?")
+_MEDIA_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+([ \t]*;[\t\x20-\x7e]*)?")
 _NAME = re.compile(r"[A-Za-z*][A-Za-z0-9:/!#$%&'*+.^_`|~-]*")
 
 
 def http_date(at: float) -> bytes:
-    """A time as HTTP writes it, whole seconds, never before 1970.
-
-    >>> http_date(1763236800.9)
-    b'Sat, 15 Nov 2025 20:00:00 GMT'
-    """
-    return formatdate(min(max(math.floor(at), 0), 253402300799), usegmt=True).encode()
-
-
-def read_date(text: str) -> float | None:
-    """Seconds since the epoch from an HTTP date, None if it is none."""
-    try:
-        when = parsedate_to_datetime(text)
-        return when.timestamp()
-    except (ValueError, TypeError, OverflowError):
-        return None
+    """A time as HTTP writes it, whole seconds, never before 1970."""
+    return as_date(at).encode()
 
 
 def modified(edition: Edition) -> float:
@@ -66,6 +54,15 @@ def modified(edition: Edition) -> float:
     return edition.taken_at
 
 
+def _last_modified(edition: Edition, latest: float) -> list[Field]:
+    """Last-Modified, at most `latest`; none of a version that came within the second of the one before it.
+
+    By their dates nobody could tell the two apart, and who holds the other would be told that it is still good.
+    """
+    when = math.floor(min(modified(edition), latest))
+    return [(b"last-modified", http_date(when))] if when > math.floor(edition.before) else []
+
+
 @dataclass(frozen=True, slots=True)
 class Times:
     """What a copy says about itself from one observation to the next; `at` adds what moves with the clock."""
@@ -77,25 +74,36 @@ class Times:
     #: members of Cache-Status that come before ours
     before: bytes = b""
 
-    def at(self, now: float, name: bytes, fresh: float) -> list[Field]:
-        """The fields at `now`: how long ago it was checked, what is left, how likely it is still fresh."""
+    def at(self, now: float, name: bytes, fresh: float, detail: bytes = b"") -> list[Field]:
+        """The fields at `now`: how long ago it was checked, what is left, how likely it is still fresh.
+
+        `detail` warns a client that gets a copy which does not meet the bounds that it gave.
+        """
+        told = b"%s%s; hit; ttl=%d" % (self.before, name, math.floor(self.expires - now))
         return [
             *self.fixed,
             (b"age", b"%d" % max(now - self.checked, 0.0)),
-            (b"cache-status", b"%s%s; hit; ttl=%d" % (self.before, name, math.floor(self.expires - now))),
-            (b"replica-status", b"%s, fresh=%.3f" % (self.status, fresh)),
+            (b"cache-status", told + b"; detail=" + detail if detail else told),
+            # Each replica believes for itself: what it says is its own, whatever others along the way believe.
+            (b"replica-status", b"%s, fresh=%.3f;by=%s" % (self.status, fresh, name)),
         ]
+
+
+def expires_at(head: Head) -> float:
+    """Until when a copy is promised to be good: until we look again. While its source fails no promise is made: the
+    next try comes late, and says nothing of how long the copy lasts."""
+    return head.checked if head.failures else min(head.due, head.checked + YEAR)
 
 
 def times(head: Head, edition: Edition) -> Times:
     """Dates, lifetime and origin of a copy; how long it may be used while we fail follows from the interval."""
     checked, window = head.checked, int(min(max(head.due - head.checked, 0.0), YEAR))
-    expires = min(head.due, checked + YEAR)
+    expires = expires_at(head)
     fixed = (
         (b"date", http_date(checked)),
         (b"expires", http_date(expires)),
         (b"cache-control", b"stale-while-revalidate=%d, stale-if-error=%d" % (window, min(window * OUTAGE, YEAR))),
-        (b"last-modified", http_date(min(modified(edition), checked))),
+        *_last_modified(edition, checked),
         (b"vary", b"accept-encoding"),
     )
     path = _path(edition)
@@ -119,7 +127,7 @@ def kept(edition: Edition, now: float, name: bytes) -> list[Field]:
     return [
         (b"date", http_date(now)),
         (b"cache-control", b"max-age=%d, immutable" % YEAR),
-        (b"last-modified", http_date(modified(edition))),
+        *_last_modified(edition, math.inf),
         (b"vary", b"accept-encoding"),
         (b"cache-status", name + b"; hit"),
         (
@@ -147,15 +155,18 @@ def content(source: int, edition: Edition) -> list[Field]:
     return fields
 
 
-def matches(listed: str, etag: str) -> bool:
-    """Whether If-None-Match names this ETag, compared weakly.
+def matches(listed: str, etag: str, *, strongly: bool = False) -> bool:
+    """Whether If-None-Match, or strongly If-Match, names this ETag, which is a strong one.
 
     >>> matches('"a", W/"b"', '"b"'), matches("*", '"b"'), matches('"ab"', '"b"')
     (True, True, False)
+    >>> matches('W/"b"', '"b"', strongly=True)
+    False
     """
     if listed.strip() == "*":
         return True
-    return any(tag.strip().removeprefix("W/") == etag for tag in listed.split(","))
+    tags = (tag.strip() for tag in listed.split(","))
+    return any((tag if strongly else tag.removeprefix("W/")) == etag for tag in tags)
 
 
 def structured_name(name: str) -> bytes:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from unstale.adapters.store_shared import hasten
 from unstale.core.learning.outlook import WIDTH
 from unstale.engine.said import BUDGET, BudgetSaid, By
 from unstale.errors import InputError, StoreError, sentence
@@ -205,12 +206,12 @@ class FleetService:
         return self.writer.remove(sources)
 
     def hint(self, sources: Sequence[int]) -> None:
-        """Make sources due now."""
-        self.set_due(sources, [self.clock()] * len(sources))
+        """Make sources due now that are not yet: a hint never makes one later."""
+        hasten(self.writer, sources, self.clock())
 
-    def set_due(self, sources: Sequence[int], due: Sequence[float]) -> None:
-        """Move due times."""
-        self.writer.set_due(sources, due)
+    def set_due(self, sources: Sequence[int], due: Sequence[float], *, was: Sequence[float] | None = None) -> None:
+        """Move due times, with `was` only where they still are that."""
+        self.writer.set_due(sources, due, was=was)
 
     def set_budget(self, budget: float | None, by: By) -> Budget:
         """Say a budget, or that the settings' holds again: the last word counts. The one in force then."""

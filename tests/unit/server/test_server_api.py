@@ -72,7 +72,7 @@ def test_a_source_without_a_copy(booked: Booked) -> None:
 
 
 def test_a_hint_needs_a_token(booked: Booked) -> None:
-    booked.poll(b"a")
+    booked.poll(b"a", wait=1e9)
     path = "/api/v1/sources/1/hint"
     for authorization in ("", "Bearer", "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x", TOKEN):
         refused = asked(booked.app, path, "POST", authorization=authorization)

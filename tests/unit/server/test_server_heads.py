@@ -46,14 +46,23 @@ def test_every_commit_is_seen(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> No
     assert heads.of(1) == heads.of(1)
     assert heads.of(2) is not None
     assert reads == [[1], [2]]
-    kept.store.set_due([2], [START + 5])
+    kept.store.set_due([2], [START + 500])
     head = heads.of(2)
     assert head is not None
-    assert head.due == START + 5
+    assert head.due == START + 500
     assert reads[2:] == [[1, 2]], "what was asked for before is read together"
     kept.store.remove([1])
     assert heads.of(1) is None
     assert heads.of(4) is None
+
+
+def test_a_hint_withdraws_nothing_that_was_promised(kept: Kept) -> None:
+    heads = Heads(kept.shelf)
+    assert heads.of(1) == Head(1, 1, 1, START, START + 60, 0)
+    kept.store.set_due([1], [START + 5])
+    assert heads.of(1) == Head(1, 1, 1, START, START + 60, 0)
+    kept.store.set_due([1], [START + 90])
+    assert heads.of(1) == Head(1, 1, 1, START, START + 90, 0)
 
 
 def test_where_the_store_cannot_tell_it_is_asked_each_time(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:

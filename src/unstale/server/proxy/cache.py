@@ -12,8 +12,9 @@ from urllib.parse import urljoin, urlsplit
 
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Fetched
+from unstale.server.dates import read_date
 from unstale.server.proxy import rules
-from unstale.server.proxy.fields import Fields, date_of
+from unstale.server.proxy.fields import Fields
 from unstale.server.proxy.origin import CONDITIONS, Asked, Origin, Served, passed
 from unstale.server.proxy.replies import Reply, reply
 from unstale.server.proxy.rules import Use
@@ -81,7 +82,7 @@ class Cache:
             reason = f"the origin answered {served.status}, which is no copy to keep"
             return Fetched(Answer.FAILED, polled_at, reason=reason, status=served.status, address=address)
         same = old is not None and (old.status, old.body) == (new.status, new.body)
-        modified = date_of(new.fields.first("last-modified"))
+        modified = read_date(new.fields.first("last-modified"))
         return Fetched(
             Answer.UNCHANGED if same else Answer.CHANGED,
             polled_at,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import calendar
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from email.utils import formatdate, parsedate_tz
 
 #: a larger number of seconds means no more than this one [RFC 9111 section 1.2.2]
 MOST_SECONDS = 2**31
@@ -166,26 +164,3 @@ def http_age(fields: Fields) -> float:
     (7.0, 0.0)
     """
     return seconds((fields.first("age") or "").partition(",")[0].strip()) or 0.0
-
-
-def date_of(text: str | None) -> float | None:
-    """A date as seconds since the epoch, None if it is not one. Sloppy forms of the three HTTP formats are read too.
-
-    >>> date_of("Thu, 01 Jan 1970 00:01:00 GMT"), date_of("Thu Jan  1 00:01:00 1970"), date_of("0")
-    (60.0, 60.0, None)
-    """
-    try:
-        parts = parsedate_tz(text) if text and len(text) < 100 else None
-        # A zone that is not known is taken for GMT, the only one HTTP has.
-        return None if parts is None else float(calendar.timegm((*parts[:6], 0, 1, 0))) - (parts[9] or 0)
-    except (ValueError, OverflowError, IndexError):
-        return None
-
-
-def as_date(when: float) -> str:
-    """A time as HTTP writes it.
-
-    >>> as_date(60.0)
-    'Thu, 01 Jan 1970 00:01:00 GMT'
-    """
-    return formatdate(when, usegmt=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 
+from unstale.server.dates import as_date
 from unstale.server.proxy import rules
-from unstale.server.proxy.fields import Directives, Fields, as_date
+from unstale.server.proxy.fields import Directives, Fields
 from unstale.server.proxy.replies import reply
 from unstale.server.proxy.stored import Stock, Stored, selecting
 from unstale.server.proxy.upstream import Answered, Upstream

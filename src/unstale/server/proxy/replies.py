@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unstale.server.proxy.fields import Fields, date_of
+from unstale.server.dates import read_date
+from unstale.server.proxy.fields import Fields
 from unstale.server.proxy.rules import matches
 from unstale.server.proxy.stored import Stored
 from unstale.server.ranges import wanted
@@ -51,11 +52,11 @@ def not_modified(stored: Stored, request: Fields) -> bool:
     """
     if "if-none-match" in request:
         return matches(request.joined("if-none-match"), stored.fields.first("etag"))
-    since = date_of(request.first("if-modified-since"))
+    since = read_date(request.first("if-modified-since"))
     if since is None:
         return False
-    modified = date_of(stored.fields.first("last-modified"))
-    made = date_of(stored.fields.first("date"))
+    modified = read_date(stored.fields.first("last-modified"))
+    made = read_date(stored.fields.first("date"))
     newest = modified if modified is not None else made if made is not None else stored.taken_at
     return newest <= since
 

@@ -12,11 +12,10 @@ from dataclasses import replace
 from enum import Enum
 
 from unstale import codings
+from unstale.server.dates import as_date, read_date
 from unstale.server.proxy.fields import (
     Directives,
     Fields,
-    as_date,
-    date_of,
     directives,
     http_age,
     members,
@@ -67,7 +66,7 @@ def explicit_lifetime(fields: Fields, control: Directives, taken_at: float) -> f
             return seconds(control[name]) or 0.0
     if targeted(fields) is not None or "expires" not in fields:
         return None
-    ends, made = date_of(fields.first("expires")), date_of(fields.first("date"))
+    ends, made = read_date(fields.joined("expires")), read_date(fields.first("date"))
     return max(0.0, (ends or 0.0) - (taken_at if made is None else made))
 
 
@@ -87,7 +86,7 @@ def lifetime(status: int, fields: Fields, control: Directives, taken_at: float, 
         return 0.0
     if learned is not None:
         return max(0.0, learned)
-    modified, made = date_of(fields.first("last-modified")), date_of(fields.first("date"))
+    modified, made = read_date(fields.first("last-modified")), read_date(fields.first("date"))
     if modified is None:
         return 0.0
     return min(max(0.0, SHARE * ((taken_at if made is None else made) - modified)), LONGEST_GUESS)
@@ -99,7 +98,7 @@ def initial_age(fields: Fields, asked_at: float, taken_at: float) -> float:
     >>> initial_age(Fields.of([("Age", "30")]), 100.0, 102.0)
     32.0
     """
-    made = date_of(fields.first("date"))
+    made = read_date(fields.first("date"))
     apparent = 0.0 if made is None else max(0.0, taken_at - made)
     return max(apparent, http_age(fields) + max(0.0, taken_at - asked_at))
 
