@@ -20,7 +20,7 @@ from support.loopback import Loopback, Speech, answer
 from unstale.adapters.addresses import Gate
 from unstale.adapters.http_upstream import HttpUpstream
 from unstale.server.proxy.app import Proxy
-from unstale.server.serving import serve
+from unstale.server.proxy.wire import serve
 
 T = TypeVar("T")
 SUITE = os.environ.get("UNSTALE_CACHE_TESTS", "")
@@ -35,7 +35,7 @@ def fronted(speeches: dict[str, Speech], scene: Callable[[str, Loopback], Awaita
         stop, port = asyncio.Event(), asyncio.get_running_loop().create_future()
         async with Loopback(speeches) as origin:
             proxy = Proxy(HttpUpstream(Gate(["127.0.0.0/8"])), {"*": origin.origin}, name="edge")
-            serving = asyncio.create_task(serve(proxy, "127.0.0.1", 0, token=None, stop=stop, ready=port.set_result))
+            serving = asyncio.create_task(serve(proxy, "127.0.0.1", 0, stop=stop, ready=port.set_result))
             try:
                 return await scene(f"http://127.0.0.1:{await port}", origin)
             finally:

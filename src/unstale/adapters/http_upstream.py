@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from unstale.adapters.addresses import Gate, web_address
 from unstale.adapters.transfer import NO_BODY, NO_HEAD, Transfer, stated
 
 Line = tuple[str, str]
+Interim = Callable[[int, Sequence[Line]], None]
 
 #: bytes of a body that wait for a slow client before the origin is made to wait too
 AHEAD = 2**20
@@ -54,11 +55,21 @@ class HttpUpstream:
         self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, connections)
         self._multi.setopt(pycurl.M_MAXCONNECTS, connections)
 
-    async def ask(self, method: str, address: str, lines: Sequence[Line], body: bytes | None = None) -> Answered:
-        """The answer once its head is there."""
+    async def ask(
+        self,
+        method: str,
+        address: str,
+        lines: Sequence[Line],
+        body: bytes | None = None,
+        interim: Interim | None = None,
+    ) -> Answered:
+        """The answer once its head is there; of those that come before it `interim` hears, but for 100 and 101."""
         there = web_address(address)
         hop = _Hop(self._gate, there.host, self._multi)
+        hop.interim = interim
         curl = hop.curl
+        # As it was written: who keeps the answer keeps it under this address and no other.
+        curl.setopt(pycurl.PATH_AS_IS, 1)
         curl.setopt(pycurl.URL, there.text)
         curl.setopt(pycurl.PROXY, "")
         curl.setopt(pycurl.CONNECTTIMEOUT, REACH)
@@ -104,6 +115,7 @@ class _Hop(Transfer):
         "_waits",
         "_wake",
         "bodiless",
+        "interim",
     )
 
     def __init__(self, gate: Gate, host: str, multi: Any) -> None:
@@ -111,6 +123,7 @@ class _Hop(Transfer):
         self.refused = ""
         #: whether the answer has no body, whatever length it states
         self.bodiless = False
+        self.interim: Interim | None = None
         self._host, self._multi = host, multi
         self._kept: list[Line] = []
         self._chunks: deque[bytes] = deque()
@@ -187,6 +200,8 @@ class _Hop(Transfer):
             # A head that was cut within its last line end is cut.
             if self._code >= 200 and line.endswith(b"\n"):
                 self._head.set_result(None)
+            elif self._code > 101 and self.interim is not None:
+                self.interim(self._code, self._kept)
         elif text[0] in " \t" and self._kept:
             name, value = self._kept[-1]
             self._kept[-1] = (name, f"{value} {text.strip()}")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from unstale.adapters.sqlite_store import SqliteStore
     from unstale.cli.compose import Application
     from unstale.server.proxy.app import Proxy
+    from unstale.server.proxy.door import Door
 
 KIND = "proxied"
 #: what is stored lives so many intervals, if its origin does not say: the engine renews it before
@@ -52,20 +53,39 @@ async def run(
     allow_networks: Sequence[str],
     token: str | None,
     stop: asyncio.Event | None,
+    names: Sequence[str] = (),
     ready: Callable[[int], None] | None = None,
 ) -> None:
-    """Serve a pull-through proxy for these origins until `stop` is set, or the process is asked to end."""
+    """Serve a pull-through proxy for these origins until `stop` is set, or the process is asked to end.
+
+    `names` are further ones by which clients on this machine may call it.
+    """
     from unstale.adapters.addresses import Gate
     from unstale.adapters.http_upstream import HttpUpstream
+    from unstale.adapters.tunnel import dialler
     from unstale.cli.serve import ended
     from unstale.server.proxy.app import Proxy
-    from unstale.server.serving import serve
+    from unstale.server.proxy.wire import serve
+    from unstale.server.serving import place
 
-    proxy = Proxy(HttpUpstream(Gate(allow_networks)), origins(texts), name=name)
+    host, port = place(host, port)
+    gate, known = Gate(allow_networks), origins(texts)
+    proxy = Proxy(HttpUpstream(gate), known, name=name, door=door(host, token, (*known, *names)), dial=dialler(gate))
     try:
-        await serve(proxy, host, port, token=token, stop=stop or ended(), ready=ready)
+        await serve(proxy, host, port, stop=stop or ended(), ready=ready)
     finally:
         await proxy.close()
+
+
+def door(host: str, token: str | None, names: Sequence[str]) -> Door:
+    """The same door as copies have: on this machine by its names, beyond it with the token."""
+    from unstale.server.auth import OWN_NAMES, check_binding, is_near
+    from unstale.server.proxy.door import Door
+
+    check_binding(host, token)
+    near = is_near(host)
+    shown = f"[{host}]" if ":" in host else host
+    return Door(token, not near, frozenset(name.lower() for name in (*OWN_NAMES, shown, *names)) if near else ())
 
 
 async def within(
@@ -83,20 +103,31 @@ async def within(
     """
     from unstale.adapters.addresses import Gate
     from unstale.adapters.http_upstream import HttpUpstream
+    from unstale.adapters.tunnel import dialler
     from unstale.cli.compose import open_store
     from unstale.cli.serve import address, token_of
     from unstale.server.proxy.app import Proxy
-    from unstale.server.serving import serve
+    from unstale.server.proxy.wire import serve
+    from unstale.server.serving import place
 
     settings = application.settings
-    host, port = address(listen)
+    token, known, gate = token_of(settings), origins(texts), Gate(settings.http.allow_networks)
+    try:
+        host, port = place(*address(listen))
+        entrance = door(host, token, (*known, *settings.server.names))
+    except InputError as error:
+        say(f"{error}; going on without the proxy")
+        await stop.wait()
+        return
     # A connection of its own: the engine notices what others have written.
     joining = Joining(open_store(settings), application.clock.now)
     proxy = Proxy(
-        HttpUpstream(Gate(settings.http.allow_networks)),
-        origins(texts),
+        HttpUpstream(gate),
+        known,
         fleet=joining,
         telling=telling,
+        door=entrance,
+        dial=dialler(gate),
         lifetime=lambda where: joining.lifetime(where, application),
     )
     application.fetchers.use(KIND, Renewing(proxy))
@@ -105,10 +136,7 @@ async def within(
         say(f"serving {', '.join(texts)} at http://{host}:{number}/")
 
     try:
-        await serve(proxy, host, port, token=token_of(settings), stop=stop, ready=ready)
-    except InputError as error:
-        say(f"{error}; going on without the proxy")
-        await stop.wait()
+        await serve(proxy, host, port, stop=stop, ready=ready)
     finally:
         await proxy.close()
         await joining.close()

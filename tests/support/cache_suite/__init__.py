@@ -10,6 +10,7 @@ from email.utils import formatdate
 from unstale.server.proxy.cache import Cache
 from unstale.server.proxy.fields import Fields, directives
 from unstale.server.proxy.origin import Asked, Served
+from unstale.server.proxy.upstream import Interim
 
 #: where scripted origins are, and when scripts begin
 HERE, BEGIN = "http://origin.example/a", 1_700_000_000.0
@@ -56,7 +57,14 @@ class Script:
     delay: float = 0.0
     asked: list[tuple[str, str, Fields]] = field(default_factory=list)
 
-    async def ask(self, method: str, address: str, lines: Sequence[tuple[str, str]], body: bytes | None = None) -> Said:
+    async def ask(
+        self,
+        method: str,
+        address: str,
+        lines: Sequence[tuple[str, str]],
+        body: bytes | None = None,
+        interim: Interim | None = None,
+    ) -> Said:
         self.asked.append((method, address, Fields(tuple(lines))))
         await asyncio.sleep(0)
         self.now += self.delay

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from unstale.adapters.addresses import Gate
 from unstale.adapters.http_upstream import HttpUpstream
 from unstale.server.proxy.app import Proxy
-from unstale.server.serving import serve
+from unstale.server.proxy.wire import serve
 
 #: the suite's origin listens at every address of the machine: here it is held to this machine
 NEAR = """
@@ -60,7 +60,7 @@ async def run(directory: Path) -> dict[str, Any]:
     )
     stop = asyncio.Event()
     proxy = Proxy(HttpUpstream(Gate(["127.0.0.0/8"]), seconds=8.0), {"*": f"http://127.0.0.1:{origin}"})
-    serving = asyncio.create_task(serve(proxy, "127.0.0.1", port, token=None, stop=stop))
+    serving = asyncio.create_task(serve(proxy, "127.0.0.1", port, stop=stop))
     try:
         await asyncio.sleep(2.0)
         client = await asyncio.create_subprocess_exec(

@@ -47,7 +47,7 @@ def test_it_answers_from_its_stock() -> None:
             got = []
             for _ in range(3):
                 reader, writer = await asyncio.open_connection("127.0.0.1", await port)
-                writer.write(b"GET /x HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n")
+                writer.write(b"GET /x HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
                 got.append((await reader.read()).split(b"\r\n\r\n")[1])
                 writer.close()
             stop.set()

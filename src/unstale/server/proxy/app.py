@@ -7,16 +7,19 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from unstale.errors import InputError, require
 from unstale.ports import Fetched
 from unstale.server.problems import problem
 from unstale.server.proxy.cache import Cache
+from unstale.server.proxy.door import Door
 from unstale.server.proxy.fields import Fields, directives, members
+from unstale.server.proxy.framing import INTERIM, TUNNEL
 from unstale.server.proxy.origin import Asked, Served
-from unstale.server.proxy.upstream import Upstream
+from unstale.server.proxy.upstream import Interim, Line, Upstream
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -24,6 +27,9 @@ Send = Callable[[Message], Awaitable[None]]
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 _ORIGIN = re.compile(r"https?://[^/?#@\s]+/?")
+_FORWARD = re.compile(r"https?://([^/?#@\s]+)", re.IGNORECASE)
+#: connects to a host and a port, if that may be dialled; else OSError with one sentence
+Dial = Callable[[str, int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
 
 class Fleet(Protocol):
@@ -40,7 +46,8 @@ class Proxy:
     entry makes a reverse proxy, an entry per site a forward one for them. `lifetime` is what was learned of an
     address, in seconds: it replaces the guess where a response does not say how long it is fresh. `fleet` is told
     every `telling` seconds what was asked for; `renew` polls one address, for an engine that knows when that pays.
-    `upload` bounds the bytes of a request's body, `most` all stored responses, `largest` one of them.
+    `upload` bounds the bytes of a request's body, `most` all stored responses, `largest` one of them. `door` says who
+    may come in, all if there is none; `dial` connects tunnels, without it none are opened.
     """
 
     def __init__(
@@ -55,6 +62,8 @@ class Proxy:
         most: int = 256 * 2**20,
         largest: int = 16 * 2**20,
         upload: int = 16 * 2**20,
+        door: Door | None = None,
+        dial: Dial | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         require(origins, "origins", dict(origins), "must name an origin", "map a host, or '*', to http://origin")
@@ -79,6 +88,8 @@ class Proxy:
         learned = lifetime or (lambda address: None)
         self.cache = Cache(upstream, learned=learned, most=most, largest=largest, now=now)
         self._upload, self._fleet, self._telling, self._now = upload, fleet, telling, now
+        self._door, self._dial = door or Door(), dial
+        self._telling_now: set[asyncio.Future[None]] = set()
         self._counts: Counter[str] = Counter()
         self._teller: asyncio.Task[None] | None = None
 
@@ -122,11 +133,24 @@ class Proxy:
 
     async def _serve(self, scope: Message, receive: Receive, send: Send) -> None:
         fields = Fields.of((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
-        host = (fields.first("host") or "").lower()
-        origin = self._origins.get(host) or self._origins.get("*")
-        method = scope["method"]
+        method, path = scope["method"], scope.get("raw_path") or scope["path"].encode()
+        hosts = [value for name, value in fields.lines if name == "host"]
+        if len(hosts) > 1 or (not hosts and scope["http_version"] != "1.0"):
+            return await self._refuse(send, method, 400, "a request must name one host: send one Host field")
+        host = hosts[0].lower() if hosts else ""
+        forward = _FORWARD.match(path.decode("latin-1"))
+        if forward:
+            # Who speaks to a proxy says all of the address, and what it says counts before Host.
+            host, path = forward[1].lower(), path[forward.end() :] or b"/"
+        if method == "CONNECT":
+            host = path.decode("latin-1").lower()
+        if refused := self._door.refusal(host, fields, proxied=bool(forward) or method == "CONNECT"):
+            return await _send(send, method, refused)
+        if method == "CONNECT" and TUNNEL in scope.get("extensions", {}):
+            return await self._connect(scope, send, host)
         if method in ("CONNECT", "TRACE"):
             return await self._refuse(send, method, 501, f"{method} is not supported by this proxy")
+        origin = self._origins.get(host) or self._origins.get("*")
         if origin is None:
             return await self._refuse(send, method, 421, "this proxy does not answer for the host that was asked for")
         if any(via.split()[1:2] == [self._name] for via in members(fields.joined("via"))):
@@ -134,16 +158,15 @@ class Proxy:
         body = await self._body(fields, receive)
         if body is None:
             return await self._refuse(send, method, 413, f"a request may bring at most {self._upload} bytes")
-        path = scope.get("raw_path") or scope["path"].encode()
         query = b"?" + scope["query_string"] if scope["query_string"] else b""
         if not path.startswith(b"/"):
             # Anything else would change the host that it is appended to.
             return await self._refuse(send, method, 400, "the path must begin with a slash")
         address = origin + "".join(chr(c) if 0x21 <= c <= 0x7E else f"%{c:02X}" for c in path + query)
-        onward = fields.end_to_end().without({"host", "content-length", "expect"})
+        onward = self._door.stripped(fields.end_to_end()).without({"host", "content-length", "expect"})
         onward = onward.having(("via", _listed(onward.joined("via"), f"{scope['http_version']} {self._name}")))
         wish = directives(fields.joined("cache-control"))
-        asked = Asked(method, address, onward, wish, body or None)
+        asked = Asked(method, address, onward, wish, body or None, self._interim(scope, send))
         try:
             served = await self.cache.answer(asked)
         except InputError as error:
@@ -159,6 +182,32 @@ class Proxy:
         await self._send(send, method, served)
         return None
 
+    def _interim(self, scope: Message, send: Send) -> Interim | None:
+        """What passes interim answers on, if the server can."""
+        if INTERIM not in scope.get("extensions", {}):
+            return None
+
+        def passed(status: int, lines: Sequence[Line]) -> None:
+            told = _lines(Fields.of(lines).end_to_end())
+            task = asyncio.ensure_future(_quietly(send({"type": INTERIM, "status": status, "headers": told})))
+            self._telling_now.add(task)
+            task.add_done_callback(self._telling_now.discard)
+
+        return passed
+
+    async def _connect(self, scope: Message, send: Send, authority: str) -> None:
+        """A tunnel to a host that this proxy answers for: what goes through it is not ours to read, nor to keep."""
+        name, _, port = authority.rpartition(":")
+        known = authority in self._origins or name in self._origins
+        if self._dial is None or not known or not port.isdigit() or not 0 < int(port) < 65536:
+            return await self._refuse(send, "CONNECT", 403, "this proxy opens tunnels only to the hosts that it serves")
+        try:
+            reader, writer = await self._dial(name.strip("[]"), int(port))
+        except OSError as error:
+            return await self._refuse(send, "CONNECT", 502, str(error))
+        await scope["extensions"][TUNNEL](reader, writer, scope["extensions"].get("early", b""))
+        return None
+
     async def _body(self, fields: Fields, receive: Receive) -> bytes | None:
         """The body of a request, None if it is too long."""
         if int(fields.first("content-length") or 0) > self._upload:
@@ -167,7 +216,8 @@ class Proxy:
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
-                break
+                # Half a body is not what the client meant to send on.
+                raise ConnectionResetError("the client has gone")
             chunks.append(message.get("body", b""))
             size += len(chunks[-1])
             if size > self._upload:
@@ -201,9 +251,18 @@ class Proxy:
         return await send({"type": "http.response.body", "body": b""})
 
     async def _refuse(self, send: Send, method: str, status: int, detail: str) -> None:
-        status, headers, body = problem(status, detail)
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else body})
+        await _send(send, method, problem(status, detail))
+
+
+async def _send(send: Send, method: str, said: tuple[int, list[tuple[bytes, bytes]], bytes]) -> None:
+    status, headers, body = said
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if method == "HEAD" else body})
+
+
+async def _quietly(sending: Awaitable[None]) -> None:
+    with suppress(OSError):  # An interim answer is a courtesy.
+        await sending
 
 
 def _listed(before: str | None, last: str) -> str:

@@ -118,7 +118,9 @@ class Cache:
     def _ask_behind(self, asked: Asked) -> None:
         """Confirm a stale response that was just served; one at a time per address."""
         if asked.address not in self._behind:
-            plain = replace(asked, method="GET", fields=asked.fields.without({*CONDITIONS, "range", "if-range"}))
+            plain = replace(
+                asked, method="GET", interim=None, fields=asked.fields.without({*CONDITIONS, "range", "if-range"})
+            )
             task = asyncio.create_task(self._quietly(plain))
             self._behind[asked.address] = task
             task.add_done_callback(lambda _: self._behind.pop(asked.address, None))
@@ -211,7 +213,7 @@ class Cache:
     async def _through(self, asked: Asked, why: str) -> Served:
         """Pass a request on; where it may have changed something, forget what that makes doubtful [RFC 9111 4.4]."""
         asked_at = self._now()
-        answered = await self._upstream.ask(asked.method, asked.address, asked.fields.lines, asked.body)
+        answered = await self._upstream.ask(asked.method, asked.address, asked.fields.lines, asked.body, asked.interim)
         fields = Fields.of(answered.lines)
         if asked.method not in _SAFE and 200 <= answered.status < 400:
             self.stock.forget(asked.address)

@@ -160,7 +160,9 @@ def seconds(text: str | None) -> float | None:
 def http_age(fields: Fields) -> float:
     """What the Age field says, 0 if nothing valid. Of a list the first member counts [RFC 9111 section 5.1].
 
-    >>> http_age(Fields.of([("Age", "7, 0")])), http_age(Fields.of([("Age", "x")]))
-    (7.0, 0.0)
+    Parameters do not belong there; a number before them is believed all the same, for what is old must not look new.
+
+    >>> [http_age(Fields.of([("Age", text)])) for text in ("7, 0", "7;a=b", "x")]
+    [7.0, 7.0, 0.0]
     """
-    return seconds((fields.first("age") or "").partition(",")[0].strip()) or 0.0
+    return seconds((fields.first("age") or "").partition(",")[0].partition(";")[0].strip()) or 0.0

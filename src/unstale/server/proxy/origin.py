@@ -10,7 +10,7 @@ from unstale.server.proxy import rules
 from unstale.server.proxy.fields import Directives, Fields
 from unstale.server.proxy.replies import reply
 from unstale.server.proxy.stored import Stock, Stored, selecting
-from unstale.server.proxy.upstream import Answered, Upstream
+from unstale.server.proxy.upstream import Answered, Interim, Upstream
 
 #: bytes of a storable body that are read before the client gets its first, so that others can wait for the whole
 AHEAD = 2**20
@@ -27,6 +27,8 @@ class Asked:
     fields: Fields
     wish: Directives
     body: bytes | None = None
+    #: hears of interim answers to this request
+    interim: Interim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Origin:
             conditions = (("if-none-match", ", ".join(tags)),) if tags else ()
         fields = Fields((*asked.fields.without(CONDITIONS).lines, *conditions)) if conditions else asked.fields
         asked_at = self._now()
-        answered = await self._upstream.ask(asked.method, asked.address, fields.lines)
+        answered = await self._upstream.ask(asked.method, asked.address, fields.lines, None, asked.interim)
         if answered.status != 304 or not conditions:
             return None, answered, asked_at
         await answered.close()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 Line = tuple[str, str]
+#: hears of an interim answer: its status and its lines
+Interim = Callable[[int, Sequence[Line]], None]
 
 
 class Answered(Protocol):
@@ -35,8 +37,15 @@ class Upstream(Protocol):
     gives no answer is an OSError with one sentence, TimeoutError if the wait for it was in vain.
     """
 
-    async def ask(self, method: str, address: str, lines: Sequence[Line], body: bytes | None = None) -> Answered:
-        """The answer once its head is there."""
+    async def ask(
+        self,
+        method: str,
+        address: str,
+        lines: Sequence[Line],
+        body: bytes | None = None,
+        interim: Interim | None = None,
+    ) -> Answered:
+        """The answer once its head is there; of those that come before it `interim` hears, but for 100 and 101."""
 
     async def close(self) -> None:
         """Give back connections; what is under way breaks off."""
