@@ -165,6 +165,8 @@ class Cache:
         if stored and stored.part:
             held, why = [], "partial"
         try:
+            if stored and (served := await self._origin.complete(asked, stored)):
+                return served
             confirmed, answered, asked_at = await self._origin.confirm(asked, held)
         except OSError:
             if stand_in := None if fails else self._stand_in(asked, stored):

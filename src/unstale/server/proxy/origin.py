@@ -92,6 +92,40 @@ class Origin:
         self._stock.put(fresh)
         return fresh
 
+    async def complete(self, asked: Asked, stored: Stored) -> Served | None:
+        """The whole, of which the beginning is stored, by asking for the rest [RFC 9111 3.3]; None if that fails.
+
+        Parts belong together if their strong entity tags are equal [RFC 9110 15.3.7.3]; without one the origin may
+        still send the whole.
+        """
+        part, etag = stored.part, stored.fields.first("etag") or ""
+        if part is None or part.first or part.total is None or part.last + 1 >= part.total:
+            return None
+        if any(name in asked.fields for name in ("range", *CONDITIONS)):
+            return None
+        strong = [("if-range", etag)] if etag.startswith('"') else []
+        lines = asked.fields.having(("range", f"bytes={part.last + 1}-"), *strong).lines
+        asked_at = self._now()
+        answered = await self._upstream.ask("GET", asked.address, lines, None, asked.interim)
+        fields, taken_at = Fields.of(answered.lines), self._now()
+        if answered.status == 200:
+            return await self.deliver(asked, answered, asked_at, stored, "partial")
+        rest = rules.part_of(fields) if answered.status == 206 else None
+        fits = rest is not None and (rest.first, rest.last, rest.total) == (part.last + 1, part.total - 1, part.total)
+        if not (strong and fits and fields.first("etag") == etag and part.total <= self._largest):
+            await answered.close()
+            return None
+        body = stored.body + b"".join([chunk async for chunk in answered.body])
+        merged = fields.without({"content-range"}).having(("content-length", str(len(body))))
+        kept = rules.to_store(asked.address, 200, asked.fields, merged, asked_at=asked_at, taken_at=taken_at)
+        done = rules.whole(kept, body) if kept is not None and len(body) == part.total else None
+        if done is not None:
+            self._stock.put(done)
+        elif len(body) != part.total:
+            return None
+        told = "fwd=partial; fwd-status=206" + ("; stored" if done else "")
+        return Served(200, passed(merged, taken_at), body, told)
+
     async def deliver(self, asked: Asked, answered: Answered, asked_at: float, old: Stored | None, why: str) -> Served:
         """The answer as it came; kept on the way if it may be, and in place of what it replaces."""
         status, fields = answered.status, Fields.of(answered.lines)

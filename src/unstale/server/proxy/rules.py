@@ -140,7 +140,7 @@ def to_store(
 
     Not needed is what could be neither reused nor confirmed.
     """
-    part = _part(fields) if status == 206 else None
+    part = part_of(fields) if status == 206 else None
     if not storable(status, request, fields) or (status == 206 and part is None):
         return None
     control = control_of(fields)
@@ -182,7 +182,8 @@ def whole(stored: Stored, body: bytes) -> Stored | None:
     return replace(stored, body=body)
 
 
-def _part(fields: Fields) -> StoredPart | None:
+def part_of(fields: Fields) -> StoredPart | None:
+    """Which bytes a partial answer says it holds, None if it does not say."""
     unit, _, said = (fields.first("content-range") or "").partition(" ")
     span, _, total = said.partition("/")
     first, _, last = span.partition("-")

@@ -535,3 +535,61 @@ def test_hop_by_hop_fields_stay_behind() -> None:
 def test_conditions_that_guard_against_overwriting_are_the_origin_s() -> None:
     stage, _ = play(twice(said(200, b"body", cache_control="max-age=60", etag='"1"'), 1.0, if_match='"1"'))
     assert (stage.count, stage.sent("if-match")) == (2, '"1"')
+
+
+def part(content: bytes, span: str, etag: str = '"1"') -> Said:
+    return said(206, content, content_range=f"bytes {span}", etag=etag, cache_control="max-age=60")
+
+
+def test_a_first_part_is_completed_by_the_rest() -> None:
+    async def scene() -> None:
+        stage = Stage(part(b"01234", "0-4/10"), part(b"56789", "5-9/10"))
+        await stage.get(range="bytes=0-4")
+        served = await stage.get()
+        assert served is not None
+        assert (served.status, served.body, served.fields.first("content-length")) == (200, b"0123456789", "10")
+        assert "content-range" not in served.fields
+        assert (stage.sent("range"), stage.sent("if-range"), stage.count) == ("bytes=5-", '"1"', 2)
+        again = await stage.get()
+        assert again is not None
+        assert (again.status, again.body, stage.count) == (200, b"0123456789", 2)
+
+    play(scene())
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        said(200, b"another one", etag='"2"', cache_control="max-age=60"),
+        part(b"56789", "5-9/10", '"2"'),
+        part(b"6789", "6-9/10"),
+        part(b"5678", "5-8/10"),
+        part(b"567890", "5-10/11"),
+        said(416, b""),
+        said(206, b"56789", etag='"1"'),
+    ],
+    ids=["the whole", "another tag", "a gap", "too little", "another length", "no such range", "no range said"],
+)
+def test_parts_that_do_not_belong_together_are_not_joined(rest: Said) -> None:
+    async def scene() -> tuple[int, bytes]:
+        stage = Stage(part(b"01234", "0-4/10"), rest, said(200, b"another one", etag='"2"'))
+        await stage.get(range="bytes=0-4")
+        served = await stage.get()
+        assert served is not None
+        assert isinstance(served.body, bytes)
+        return served.status, served.body
+
+    assert play(scene()) == (200, b"another one")
+
+
+def test_weakly_tagged_parts_are_asked_for_anew() -> None:
+    async def scene() -> tuple[int, bytes]:
+        stage = Stage(
+            part(b"01234", "0-4/10", 'W/"1"'), part(b"56789", "5-9/10", 'W/"1"'), said(200, b"0123456789", etag='W/"1"')
+        )
+        await stage.get(range="bytes=0-4")
+        served = await stage.get()
+        assert served is not None
+        return served.status, served.body  # type: ignore[return-value]
+
+    assert play(scene()) == (200, b"0123456789")
