@@ -106,8 +106,19 @@ def serve(
 
             allowed = (*settings.http.allow_networks, *networks)
             name = "" if name == "unstale" else name
-            own = {"name": name, "token": token, "names": settings.server.names}
-            asyncio.run(run_proxy(proxied, host, port, allow_networks=allowed, stop=None, ready=ready, **own))
+            asyncio.run(
+                run_proxy(
+                    proxied,
+                    host,
+                    port,
+                    name=name,
+                    allow_networks=allowed,
+                    token=token,
+                    stop=None,
+                    names=settings.server.names,
+                    ready=ready,
+                )
+            )
         else:
             weighing = replace(settings, server=replace(settings.server, weigh=weigh or settings.server.weigh))
             asyncio.run(run(weighing, host, port, name=name, ask=ask, ready=ready, tied=tied, made=made))

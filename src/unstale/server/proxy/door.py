@@ -36,8 +36,8 @@ class Door:
         if not self.closed or any(self._ours(fields.first(name)) for name in ("proxy-authorization", "authorization")):
             return None
         why = "the proxy needs a token from another machine: send Authorization: Bearer and the token of this proxy"
-        status, name = (407, b"proxy-authenticate") if proxied else (401, b"www-authenticate")
-        return problem(status, why, (name, b'Bearer realm="unstale"'))
+        status, asking = (407, b"proxy-authenticate") if proxied else (401, b"www-authenticate")
+        return problem(status, why, (asking, b'Bearer realm="unstale"'))
 
     def stripped(self, fields: Fields) -> Fields:
         """What of a request's fields is not for us."""

@@ -62,8 +62,6 @@ class Wire(asyncio.Protocol):
         self._answer: Framing | None = None
         self._onward: Callable[[bytes], None] | None = None
 
-    # What asyncio calls.
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
@@ -110,8 +108,6 @@ class Wire(asyncio.Protocol):
             self._refuse(400, "this is not HTTP/1.1")
         if self._coming is None and self._head_size > HEAD_SIZE and not self._gone:
             self._refuse(431, "the head is too large")
-
-    # What the parser calls.
 
     def on_message_begin(self) -> None:
         self._url, self._lines = b"", []
@@ -164,8 +160,6 @@ class Wire(asyncio.Protocol):
         self._coming.ended = True
         self._coming.fresh.set()
         self._coming = None
-
-    # One request after the other.
 
     async def _serve(self) -> None:
         try:
