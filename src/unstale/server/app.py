@@ -50,6 +50,10 @@ class App:
         else:
             await self._rest(scope, receive, send)
 
+    def misled(self, scope: Scope) -> Any:
+        """The refusal of a request that names a host which we are not, for those who answer before us."""
+        return self._guard.misled(scope)
+
     def close(self) -> None:
         """End what lasts."""
         if self._live is not None:

@@ -56,7 +56,7 @@ class Guard:
             return
         asked, path, method = dict(scope["headers"]), scope["path"], scope["method"]
         limit = LARGEST_LIST if path == _LISTS else LARGEST_BODY
-        refused = self._misled(_host(scope)) or self._stranger(method, path, asked)
+        refused = self.misled(scope) or self._stranger(method, path, asked)
         length = asked.get(b"content-length", b"0")
         if refused is None and not (length.isdigit() and len(length) < 16 and int(length) <= limit):
             refused = problem(413, TOO_LARGE)
@@ -67,8 +67,9 @@ class Guard:
             return
         await self._app(scope, receive if method in ("GET", "HEAD") else _capped(receive, limit), send)
 
-    def _misled(self, host: bytes | None) -> Any:
-        """The refusal of a request that names a host which we are not, none, or several."""
+    def misled(self, scope: Scope) -> Any:
+        """The refusal of a request that names a host which we are not, none, or several; None if it may pass."""
+        host = _host(scope)
         if host is None:
             return problem(400, "a request must name one host: send one Host field")
         name, colon, port = host.lower().rpartition(b":")

@@ -206,10 +206,20 @@ def test_at_home_the_page_writes_without_a_login_and_a_program_does_not(booked: 
 def test_a_browser_that_was_misled_by_a_name_gets_nowhere_at_home(booked: Booked) -> None:
     app = replica(booked.shelf, clock=booked.clock, token=TOKEN, service=booked.service, names=["127.0.0.1"])
     door = Door(app, Sessions(None, clock=time.time), TOKEN, home="operator")
-    word = json.loads(asked(door, "/dashboard/session").body)["word"]
+    word = json.loads(asked(door, "/dashboard/session", host="127.0.0.1:8600").body)["word"]
     misled = {"host": "evil.example", "origin": "http://evil.example", "x_unstale_word": word}
     assert asked(door, "/api/v1/sources/1/hint", "POST", **misled).status == 421
     assert asked(door, "/api/v1/sources", **misled).status == 421
+    for path, method in (("/", "GET"), ("/dashboard/session", "GET"), ("/dashboard/login", "POST")):
+        assert asked(door, path, method, **misled).status == 421
+
+
+def test_copies_say_themselves_that_they_are_only_read(booked: Booked) -> None:
+    app = replica(booked.shelf, clock=booked.clock, token=TOKEN)
+    homes: list[Role | None] = ["reader", "operator", None]
+    for home in homes:
+        got = asked(Door(app, Sessions(None, clock=time.time), TOKEN, home=home), "/copies/1", "POST")
+        assert (got.status, got.fields["allow"]) == (405, "GET, HEAD")
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,11 @@ class Door:
             return
         asked, method = dict(scope["headers"]), scope["method"]
         reply: Reply | None
-        if (file := table().get(scope["path"])) is not None and method in ("GET", "HEAD"):
+        # What is answered here has not passed the replica's own door, which asks for the host that is meant.
+        ours = scope["path"] in self._own or scope["path"] in table()
+        if ours and (refused := self._app.misled(scope)) is not None:
+            reply = refused
+        elif (file := table().get(scope["path"])) is not None and method in ("GET", "HEAD"):
             same = asked.get(b"if-none-match") == file.etag
             reply = (
                 304 if same else 200,
@@ -80,10 +84,14 @@ class Door:
         if b"authorization" in asked or role is None:
             return None
         # The way of a hub's callback is a secret though it is only read.
-        writes = scope["method"] not in _SAFE or scope["path"].endswith("/websub")
+        # Copies refuse writing themselves, whoever asks.
+        if scope["path"].startswith(("/copies/", "/copy")):
+            writes = False
+        else:
+            writes = scope["method"] not in _SAFE or scope["path"].endswith("/websub")
         if writes and role != "operator":
             return problem(403, "a reader may only look: log in as operator")
-        if scope["method"] not in _SAFE:
+        if writes and scope["method"] not in _SAFE:
             # Nothing that a program would send: it is asked for the token as ever.
             if WORD not in asked and b"sec-fetch-site" not in asked and b"origin" not in asked:
                 return None
