@@ -14,7 +14,7 @@ import pytest
 from unstale.core.belief import Belief
 from unstale.core.checks import Floats
 
-SOURCES = 20_000
+SOURCES = 5_000
 #: of a share near 0.9
 ERROR = np.sqrt(0.9 * 0.1 / SOURCES)
 FIVE_DECADES = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
@@ -34,8 +34,7 @@ def bits(rate: Floats, elapsed: Floats, rng: np.random.Generator) -> np.ndarray:
 def learned(belief: Belief, elapsed: Floats, changed: np.ndarray) -> Belief:
     """The belief after some polls, one row each."""
     for span, bit in zip(elapsed, changed, strict=True):
-        yes, no = belief.changed(span), belief.unchanged(span)
-        belief = Belief(np.where(bit, yes.shape, no.shape), np.where(bit, yes.exposure, no.exposure))
+        belief = belief.polled(span, bit)
     return belief
 
 
@@ -66,11 +65,12 @@ def test_nine_of_ten_after_many_even_polls(shape: float, ratio: float) -> None:
     assert 0.88 - 2 * ERROR < coverage("even", ratio, 150, shape) < 0.92 + 2 * ERROR
 
 
-def test_too_sure_after_many_polls_that_are_all_much_too_late() -> None:
-    # the known weakness: a Gamma cannot both lack slow rates, which so many changes rule out, and keep its
-    # width among fast ones, of which they say nothing
-    assert 0.78 < coverage("even", 10.0, 150, 1.0) < 0.86
-    assert coverage("even", 10.0, 25, 1.0) > 0.86
+@pytest.mark.parametrize("ratio", [3.0, 10.0, 30.0, 100.0])
+@pytest.mark.parametrize("shape", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("polls", [25, 150, 600])
+def test_nine_of_ten_after_long_even_series_of_late_polls(polls: int, shape: float, ratio: float) -> None:
+    # no Gamma can both lack slow rates, which so many changes rule out, and keep its width among fast ones
+    assert 0.88 - 2 * ERROR < coverage("even", ratio, polls, shape) < 0.92 + 2 * ERROR
 
 
 @pytest.mark.parametrize("ratio", FIVE_DECADES)
@@ -95,7 +95,7 @@ def test_a_rate_far_out_in_the_prior_s_tail_needs_evidence_first() -> None:
     shares = [covered(learned(prior, elapsed[:n], seen[:n]), rate) for n in (0, 3, 60, 600)]
     assert shares[0] == 0.0
     assert shares[1] < 0.05
-    assert 0.38 < shares[2] < 0.5
+    assert 0.5 < shares[2] < 0.6
     assert shares[3] > 0.78
 
 

@@ -5,7 +5,7 @@ Read shape as changes seen and exposure as the time in which they were seen: the
 Rules of this file:
 1. Numbers or columns in, the same out; columns broadcast against each other. Nothing is changed in place.
 2. Everything is exact for Poisson changes but `changed` and `hinted`, which keep mean and variance exact and
-   take the rest for a Gamma.
+   take the rest for a Gamma. Intervals for the rate are read from what the polls said (`evidence`), not from it.
 3. Only answers teach. A failed poll is no observation: the next answer's `elapsed` covers its time too.
 """
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unstale.core.checks import Floats, number, numbers, plain
+from unstale.core.evidence import Evidence
 from unstale.core.gamma2 import BLOCK
 from unstale.errors import require
 
@@ -39,20 +40,34 @@ class Belief:
 
     shape: Floats | float
     exposure: Floats | float
+    #: what polls said, from which intervals for the rate are read; without it, a Gamma is what is known
+    seen: Evidence | None = None
 
     def __post_init__(self) -> None:
         shape = numbers("shape", self.shape, above=0, remedy="give the changes seen, plus those of a prior")
         exposure = numbers("exposure", self.exposure, above=0, remedy="give the time they were seen in, plus a prior's")
         _together("exposure", exposure, shape)
-        for name, column in zip(self.__slots__, np.broadcast_arrays(shape, exposure), strict=True):
+        for name, column in zip(("shape", "exposure"), np.broadcast_arrays(shape, exposure), strict=True):
             object.__setattr__(self, name, plain(column))
+
+    @property
+    def evidence(self) -> Evidence:
+        """What polls said, in columns that broadcast to the belief's."""
+        return self.seen or Evidence(np.asarray(self.shape), np.asarray(self.exposure), np.zeros(()), np.ones(()))
+
+    def _plus(self, shape: Floats | float, exposure: Floats) -> Belief:
+        """So much more of both, exactly."""
+        seen = self.seen
+        if seen is not None:
+            seen = seen._replace(shape=seen.shape + shape, exposure=seen.exposure + exposure)
+        return Belief(self.shape + shape, self.exposure + exposure, seen)
 
     def unchanged(self, elapsed: ArrayLike) -> Belief:
         """After a poll that found no change since the last answer, `elapsed` ago: exposure + elapsed, exactly.
 
         How often was asked within that time does not matter, only how long nothing changed.
         """
-        return Belief(self.shape, self.exposure + self._given("elapsed", elapsed))
+        return self._plus(0.0, self._given("elapsed", elapsed))
 
     def changed(self, elapsed: ArrayLike) -> Belief:
         """After a poll that found a change since the last answer, `elapsed` ago: at least one, nobody knows when.
@@ -67,7 +82,19 @@ class Belief:
             for start in range(0, shape.size, BLOCK):
                 rows = slice(start, start + BLOCK)
                 shape[rows], exposure[rows] = posterior(*(c[rows] for c in flat))
-        return Belief(shape.reshape(columns[0].shape), exposure.reshape(columns[0].shape))
+        seen = self.evidence.changed(columns[2], np.asarray(columns[0] / columns[1]))
+        return Belief(shape.reshape(columns[0].shape), exposure.reshape(columns[0].shape), seen)
+
+    def polled(self, elapsed: ArrayLike, changed: ArrayLike) -> Belief:
+        """After polls of which some found a change since the last answer, `elapsed` ago, and others none.
+
+        `changed` says which: `changed(elapsed)` for those, `unchanged(elapsed)` for the rest.
+        """
+        bits = np.asarray(changed, dtype=np.bool_)
+        yes, no = self.changed(elapsed), self.unchanged(elapsed)
+        shape, exposure = np.where(bits, yes.shape, no.shape), np.where(bits, yes.exposure, no.exposure)
+        pairs = zip(yes.evidence, no.evidence, strict=True)
+        return Belief(shape, exposure, Evidence(*(np.where(bits, a, b) for a, b in pairs)))
 
     def changed_at(self, since: ArrayLike) -> Belief:
         """After a poll that found a change whose time can be trusted, `since` before the poll: a last-modified time.
@@ -75,14 +102,14 @@ class Belief:
         shape + 1 and exposure + since, exactly: one change, then none. What lies before it stays hidden and
         teaches nothing, so only the time after it counts.
         """
-        return Belief(self.shape + 1.0, self.exposure + self._given("since", since))
+        return self._plus(1.0, self._given("since", since))
 
     def counted(self, changes: ArrayLike, elapsed: ArrayLike) -> Belief:
         """After an answer that tells all changes since the last one, `elapsed` ago: a version counter, a list of times.
 
         shape + changes and exposure + elapsed, exactly.
         """
-        return Belief(self.shape + self._given("changes", changes), self.exposure + self._given("elapsed", elapsed))
+        return self._plus(self._given("changes", changes), self._given("elapsed", elapsed))
 
     def hinted(self, precision: ArrayLike) -> Belief:
         """After a hint that the source changed just now, true with probability `precision`.
@@ -102,7 +129,7 @@ class Belief:
         found nothing in the same time has seen more: learn from one of the two.
         """
         span = self._given("elapsed", elapsed) * self._given("recall", recall, most=1.0)
-        return Belief(self.shape, self.exposure + span)
+        return self._plus(0.0, span)
 
     def faded(self, prior: Belief, elapsed: ArrayLike, half_life: ArrayLike) -> Belief:
         """What is left of the evidence after `elapsed`: what the belief has beyond its prior halves per half-life.
@@ -117,7 +144,12 @@ class Belief:
         with np.errstate(over="ignore", invalid="ignore"):
             halvings = np.where(np.isinf(life), 0.0, span / life)
         kept, lost = np.exp2(-halvings), -np.expm1(-halvings * np.log(2.0))
-        return Belief(prior.shape * lost + self.shape * kept, prior.exposure * lost + self.exposure * kept)
+        shape, exposure = prior.shape * lost + self.shape * kept, prior.exposure * lost + self.exposure * kept
+        seen = self.seen
+        if seen is not None:
+            left, since = prior.shape * lost + seen.shape * kept, prior.exposure * lost + seen.exposure * kept
+            seen = Evidence(left, since, seen.late * kept, seen.span)
+        return Belief(shape, exposure, seen)
 
     @property
     def mean(self) -> Floats | float:
@@ -127,7 +159,8 @@ class Belief:
     def credible(self, level: float = 0.9) -> tuple[Floats | float, Floats | float]:
         """The rates between which the change rate lies with probability `level`, with equal tails.
 
-        Quantiles of the Gamma law, by scipy's gammaincinv. If the belief is right, this share of sources is inside.
+        Quantiles of the law that the polls leave, `Evidence`; of the Gamma law, by scipy's gammaincinv, as long as no
+        poll found a change of unknown time. If the belief is right, this share of sources is inside.
 
         >>> [round(rate, 4) for rate in Belief(3.0, 2.0).credible()]
         [0.4088, 3.1479]
@@ -135,6 +168,9 @@ class Belief:
         from scipy.special import gammaincinv
 
         tail = 0.5 * (1.0 - number("level", level, above=0, most=1.0))
+        if self.seen is not None:
+            low, high = self.seen.quantiles(np.shape(self.shape), tail, 1.0 - tail)
+            return plain(low), plain(high)
         low, high = (gammaincinv(self.shape, t) / self.exposure for t in (tail, 1.0 - tail))
         return plain(low), plain(high)
 

@@ -76,6 +76,8 @@ def integrate(
     limits, arguments, shape = _checked(points, args)
     owner, a, b, low, high = _pieces(limits)
     count = limits.shape[1]
+    # As many panels as patience has: a few thousand, or some for each integral and each of its pieces.
+    most = max(_PANELS, _EACH * count, 4 * len(owner))
     total, size, bound = np.zeros(count), np.zeros(count), _beyond(f, arguments, limits, scale)
     for _ in range(_ROUNDS):
         values, sizes, errors = _panels(f, arguments, owner, a, b, low, high, scale)
@@ -88,7 +90,7 @@ def integrate(
         with np.errstate(all="ignore"):
             share = allowed[owner] * np.fmax(sizes / all_size[owner], 1 / 256) / 2
         short = (all_bound > allowed)[owner] & (errors > share)
-        if not np.any(short) or np.count_nonzero(short) > max(_PANELS, _EACH * count):
+        if not np.any(short) or np.count_nonzero(short) > most:
             break
         for kept, new in ((total, values), (size, sizes), (bound, errors)):
             kept += np.bincount(owner[~short], new[~short], count)

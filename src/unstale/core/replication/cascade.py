@@ -29,11 +29,11 @@ Law = Callable[[Floats], Floats]
 
 # Chebyshev points of a panel, halvings of one at most, and the error allowed relative to the values in a panel.
 _POINTS, _HALVINGS, _PANEL = 17, 48, 2e-13
-_BENDS = 128
+_BENDS, _AT_ONCE = 128, 128
 # A light tail ends where this part of the value at 0 is left; integrals over it are added to this constant part.
 _CUT, _BASE = 1e-18, 0.1
-# In mean gaps between changes: as far as any integral over a heavy tail looks.
-_FAR = 1e140
+# In mean gaps between changes: as far as any integral over a heavy tail looks, and how much must be left there.
+_FAR, _LEFT = 1e140, 1e-200
 
 
 def cascade_freshness(changes: Process | float, polls: Sequence[Process | float]) -> float:
@@ -138,11 +138,18 @@ class _Level:
     scale: float
     end: float
     bends: tuple[float, ...] = ()
+    #: in units of `scale`: how far the law is tabulated, beyond which it is next to nothing
+    far: float = _FAR
 
     def averaged(self, polls: Process) -> _Level:
         """The level below: E[law(y + A)], A the age of polls."""
 
         def law(y: Floats) -> Floats:
+            # Some at a time: with many bends each integral has thousands of panels.
+            parts = [some(y[i : i + _AT_ONCE]) for i in range(0, len(y), _AT_ONCE)]
+            return np.concatenate(parts) if parts else y
+
+        def some(y: Floats) -> Floats:
             last = np.minimum(polls.end, np.maximum(self.end - y, 0.0))
             kinks = [np.full_like(y, k) for k in polls.kinks] + [np.maximum(k - y, 0.0) for k in self.bends]
             points = np.sort(np.minimum([np.zeros_like(y), *kinks, last], last), axis=0)
@@ -159,11 +166,11 @@ class _Level:
         base = _BASE * float(self.law(np.zeros(1))[0]) if np.isfinite(self.end) else 0.0
         # A bend of either law makes bends below it, each smoother than the last, so that many need no notice.
         bends = {b - k for b in self.bends for k in (0.0, *polls.kinks) if b > k}
-        return _Level(law, self.scale, self.end, tuple(sorted(bends)) if len(bends) <= _BENDS else ())
+        return _Level(law, self.scale, self.end, tuple(sorted(bends)) if len(bends) <= _BENDS else (), self.far)
 
     def tabulated(self) -> _Level:
         """The same as Chebyshev polynomials on panels of log(1 + y/scale), halved until each is right."""
-        top = float(np.log1p(min(self.end / self.scale, _FAR)))
+        top = float(np.log1p(min(self.end / self.scale, self.far)))
         # A heavy tail is nearly a straight line if both axes are logarithms; a law that ends has no logarithm there.
         heavy = np.isinf(self.end)
         whole = 1.0 if heavy else float(self.law(np.zeros(1))[0])
@@ -199,7 +206,7 @@ class _Level:
             value = chebyshev.chebval(x, np.moveaxis(table[panel], -1, 0), tensor=False)
             return np.exp(value) if heavy else np.where(y >= self.end, 0.0, np.maximum(value, 0.0))
 
-        return _Level(law, self.scale, self.end, self.bends)
+        return _Level(law, self.scale, self.end, self.bends, self.far)
 
 
 def _levels(changes: Process, chain: list[Process]) -> list[_Level]:
@@ -209,7 +216,10 @@ def _levels(changes: Process, chain: list[Process]) -> list[_Level]:
         end = changes.mean
         while float(changes.age_survival(end)) > _CUT:
             end *= 2.0
-    source = _Level(lambda y: np.asarray(changes.age_survival(y)), changes.mean, end, changes.kinks)
+    far = _FAR
+    while np.isinf(end) and far > 1.0 and float(changes.age_survival(far * changes.mean)) < _LEFT:
+        far **= 0.9
+    source = _Level(lambda y: np.asarray(changes.age_survival(y)), changes.mean, end, changes.kinks, far)
     found = [source.averaged(chain[0])]
     for polls in chain[1:]:
         found.append(found[-1].tabulated().averaged(polls))
