@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from unstale.planning.planner import FleetPlan
 
 
+#: columns that are written where nobody can say how many there are
+PIPE = 80
+
+
 class _Quiet(Console):
     """A console that leaves it to the command what becomes of an answer that nobody reads on."""
 
@@ -29,8 +33,12 @@ class _Quiet(Console):
 
 
 def console() -> Console:
-    """Where answers go: standard output."""
-    return _Quiet()
+    """Where answers go: standard output. A file or a pipe is no terminal, and never narrower than `PIPE` columns."""
+    made = _Quiet()
+    if not made.is_terminal:
+        # What COLUMNS says is the width of the terminal that somebody else looks at.
+        made.width = max(made.width, PIPE)
+    return made
 
 
 class Stages:

@@ -381,7 +381,7 @@ from unstale.ports import Request
 local_files.LocalPlace.look = lambda self: threading.Event().wait()
 print(asyncio.run(FileFetcher(roots=[{str(tmp_path)!r}]).fetch(Request("file://{tmp_path}", seconds=0.1))).reason)
 """
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=10 * SOON)
     assert (ended.stdout, ended.stderr) == ("file: no whole answer within 0.1 s\n", "")
 
 

@@ -335,7 +335,7 @@ def test_an_sqlite_database_must_be_a_file(tmp_path: Path, address: str) -> None
 )
 def test_addresses_that_lead_where_they_must_not(tmp_path: Path, address: str, reason: str) -> None:
     fetcher = SqlFetcher(tmp_path / "copies.db")
-    got = asyncio.run(fetcher.fetch(Request(address, seconds=3.0)))
+    got = asyncio.run(fetcher.fetch(Request(address, seconds=2 * SOON)))
     asyncio.run(fetcher.close())
     assert got.answer is Answer.FAILED
     assert reason in got.reason

@@ -9,6 +9,7 @@ import multiprocessing
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +157,11 @@ def test_the_answer_does_not_depend_on_the_engine(tmp_path: Path) -> None:
     here = plan_parts(pattern, Here(), budget=900)
     engine = engine_of("processes:2")
     try:
-        assert plan_parts(pattern, engine, budget=900) == here
+        there = plan_parts(pattern, engine, budget=900)
+        # How far from its condition the plan is, is rounding alone: nothing to be compared.
+        assert max(there.measured.stationary, here.measured.stationary) < 1e-12
+        measured = replace(there.measured, stationary=here.measured.stationary)
+        assert replace(there, measured=measured) == here
     finally:
         engine.close()
 

@@ -58,7 +58,7 @@ def silence_worth(silence: ArrayLike, shape: ArrayLike, exposure: ArrayLike, due
     less the polls, counted over the changes that are followed by so long a silence. Largest at `best_silence`.
     Needs shape > 1, else the fresh time has no end: inf. [docs/theory/signals.md, section 5].
 
-    >>> silence_worth(3.0, 2.0, 1.0, 2.0).tolist()
+    >>> round(float(silence_worth(3.0, 2.0, 1.0, 2.0)), 12)
     0.125
     """
     s, a, b, w = (np.asarray(x, dtype=np.float64) for x in (silence, shape, exposure, due))

@@ -26,7 +26,7 @@ class LawOfLargeNumbers(Estimator):
 
     >>> float(LawOfLargeNumbers().estimate(Observations.of(1.0, [1, 0, 1, 1]))[0])
     1.5
-    >>> LawOfLargeNumbers().bias(1.0, 1.0, 5)
+    >>> round(LawOfLargeNumbers().bias(1.0, 1.0, 5), 12)
     -0.03125
     """
 
