@@ -5,7 +5,8 @@ to within a unit in the last place or so, and no two of them agree in every bit.
 that leans on the last bit passes here and fails there. `pytest -p support.other_processor` shows which ones do,
 without the other processor: it moves about two thirds of the results by one unit, up or down. Which way depends on
 the result alone, so that equal arguments give equal results, as on any real processor. What is exact everywhere
-(whole numbers, powers of two, infinities) stays exact. Compiled kernels keep the processor's own functions: `NUMBA_CPU_NAME` changes those.
+(whole numbers, powers of two, infinities) stays exact. Compiled kernels keep the processor's own functions:
+`NUMBA_CPU_NAME` changes those.
 """
 
 from __future__ import annotations
