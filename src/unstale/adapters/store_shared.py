@@ -12,7 +12,7 @@ import zstandard
 
 from unstale.errors import StoreError, sentence
 from unstale.keeper.outcomes import Answer
-from unstale.ports import MILLIONTHS, Entry, Store
+from unstale.ports import MILLIONTHS, Entry
 
 #: seconds for which observations are kept, unless said otherwise
 HORIZON = 90 * 86400.0
@@ -113,13 +113,3 @@ def contains(text: str) -> str | None:
     '%50\\%\\_a%'
     """
     return "%" + re.sub(r"([\\%_])", r"\\\1", text) + "%" if text else None
-
-
-def hasten(store: Store, sources: Sequence[int], now: float) -> None:
-    """Make sources due now that are not yet: a hint never makes one later, and saying it twice is saying it once."""
-    standing = store.columns_of(list(sources), 1)
-    later = {
-        source: due for source, due in zip(standing.source.tolist(), standing.due.tolist(), strict=True) if due > now
-    }
-    if later:
-        store.set_due(list(later), [now] * len(later), was=list(later.values()))

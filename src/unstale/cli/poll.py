@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from unstale.adapters.store_shared import hasten
 from unstale.cli.settings import Settings, is_shared, load, settings_options
 from unstale.errors import StoreError
+from unstale.service.hints import hasten
 from unstale.units import DAY, format_duration, parse_duration
 
 if TYPE_CHECKING:

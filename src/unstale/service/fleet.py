@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from unstale.adapters.store_shared import hasten
 from unstale.core.learning.outlook import WIDTH
 from unstale.engine.said import BUDGET, BudgetSaid, By
 from unstale.errors import InputError, StoreError, sentence
@@ -24,6 +23,7 @@ from unstale.service import budget as budgets
 from unstale.service import explain as explaining
 from unstale.service import status as stating
 from unstale.service.beliefs import POLLS, BeliefPoint, believed
+from unstale.service.hints import hasten
 from unstale.service.moment import ENGINE, Moment, Whole, engine_says, listed, reasons
 from unstale.service.preview import preview
 from unstale.service.records import (
