@@ -56,7 +56,7 @@ def test_who_only_reads_cannot_write(service: FleetService) -> None:
     service.close()
 
 
-def terms(budget: float, changed_at: float = 0.0, file: str = "/home/me/unstale.toml") -> Terms:
+def terms(budget: float, changed_at: float = 0.0, file: str = "folder/unstale.toml") -> Terms:
     return Terms(EngineConfig(budget), lambda name: Rules(), file=file, changed_at=lambda: changed_at)
 
 
