@@ -17,7 +17,7 @@ from unstale.adapters.addresses import Gate, web_address
 from unstale.adapters.file_places import allowed_spot
 from unstale.adapters.sql_places import allowed_database
 from unstale.addresses import host_of
-from unstale.ports import Fetcher
+from unstale.ports import Aside, Fetcher
 
 if TYPE_CHECKING:
     from unstale.adapters.http_fetcher import HttpFetcher
@@ -44,6 +44,8 @@ class Means:
     ca_file: str = ""
     replica: str = ""
     now: Callable[[], float] = time.time
+    #: where strangers' bodies are parsed; none: in a thread
+    aside: Aside | None = None
 
 
 #: the fetcher of another kind, for those that look through it
@@ -97,7 +99,7 @@ def _web(means: Means, others: Others) -> Fetcher:
 def _feed(means: Means, others: Others) -> Fetcher:
     from unstale.adapters.feed_fetcher import FeedFetcher
 
-    return FeedFetcher(others("http"))
+    return FeedFetcher(others("http"), means.aside)
 
 
 def _replica(means: Means, others: Others) -> Fetcher:

@@ -26,11 +26,13 @@ from unstale.engine.clock import SystemClock
 from unstale.engine.config import EngineConfig
 from unstale.engine.deliveries import Deliveries, Sink
 from unstale.engine.host_limits import HostLimits, Rules
-from unstale.engine.judge import Content
+from unstale.engine.judge import Content, judge_aside
 from unstale.engine.loop import Engine
+from unstale.engine.outcomes import PollOutcome
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import InputError, StoreError, sentence
-from unstale.ports import Claim, Fetched
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Claim
 
 Tell = Callable[[str, Mapping[str, Any]], None]
 
@@ -40,7 +42,7 @@ def content_of(claim: Claim) -> Content | None:
     wanted = claim.options.get("normalise") if claim.options else None
     own = _normaliser(json.dumps(wanted, sort_keys=True)) if wanted else None
     if claim.kind == "feed":
-        from unstale.adapters.feed_fetcher import feed_content
+        from unstale.adapters.feed_content import feed_content
 
         return own or feed_content
     return own
@@ -143,6 +145,7 @@ class Application:
             content=content_of,
             host_limits=HostLimits(rules_of(settings)),
             tell=self._heard,
+            aside=self.fetchers.sandbox,
         )
 
     def _heard(self, name: str, facts: Mapping[str, Any]) -> None:
@@ -245,11 +248,21 @@ def _sink(one: OnChange, gate: Gate, settings: Settings) -> Sink:
     )
 
 
-async def poll_once(settings: Settings, claims: list[Claim]) -> list[Fetched]:
+async def poll_once(settings: Settings, claims: list[Claim]) -> list[PollOutcome]:
     """Look at claimed sources once, without an engine."""
     clock = SystemClock()
     fetchers = Fetchers(settings, clock.now)
+
+    async def look(claim: Claim) -> PollOutcome:
+        fetched = await fetchers.look(claim)
+        try:
+            answer, body = await judge_aside(claim, fetched, content_of(claim), fetchers.sandbox)
+        except InputError as error:
+            answer, body = Answer.FAILED, None
+            fetched = replace(fetched, answer=answer, body=None, reason=str(error))
+        return PollOutcome(claim, answer, fetched, body)
+
     try:
-        return list(await asyncio.gather(*(fetchers.look(claim) for claim in claims)))
+        return list(await asyncio.gather(*map(look, claims)))
     finally:
         await fetchers.close()

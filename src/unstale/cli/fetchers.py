@@ -15,6 +15,7 @@ from unstale import __version__
 from unstale.adapters.addresses import Gate
 from unstale.adapters.admission import Admission
 from unstale.adapters.environment import filled, filled_address, hidden
+from unstale.adapters.sandbox import Sandbox
 from unstale.adapters.ways import WAYS, Means, plain_web
 from unstale.cli.settings import Settings, is_shared
 from unstale.core.checks import number
@@ -66,7 +67,9 @@ class Fetchers:
 
     def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
         self._settings, self._now = settings, now
-        self._means = means_of(settings, now)
+        #: where strangers' bodies are parsed
+        self.sandbox = Sandbox()
+        self._means = replace(means_of(settings, now), aside=self.sandbox)
         self._made: dict[str, Fetcher] = {}
 
     async def look(self, claim: Claim) -> Fetched:
@@ -103,6 +106,7 @@ class Fetchers:
         for fetcher in reversed(self._made.values()):
             await fetcher.close()
         self._made.clear()
+        await self.sandbox.close()
 
     def plain_web(self) -> HttpFetcher:
         """A way to the web without robots.txt: for other replicas, which are there to be asked."""

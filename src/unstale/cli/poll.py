@@ -62,24 +62,19 @@ def _by_the_engine(store: Store, ids: Sequence[int], before: dict[int, int], pat
 
 
 def _by_ourselves(settings: Settings, store: Store, ids: Sequence[int]) -> None:
-    from unstale.cli.compose import config_of, content_of, poll_once, rules_of
+    from unstale.cli.compose import config_of, poll_once, rules_of
     from unstale.core.learning.state import WIDTH
     from unstale.engine.config import scheduler_of
     from unstale.engine.host_limits import HostLimits
-    from unstale.engine.judge import judge
-    from unstale.engine.outcomes import PollOutcome, entries_of
+    from unstale.engine.outcomes import entries_of
 
     config, now = config_of(settings), time.time()
     # The longest overdue are claimed first: nobody is overdue longer than this.
     store.set_due(ids, [0.0] * len(ids))
     claims = [c for c in store.claim(now, len(ids), lease=config.lease, owner="poll") if c.source in set(ids)]
-    looked = asyncio.run(poll_once(settings, claims))
+    outcomes = asyncio.run(poll_once(settings, claims))
     scheduler, _ = scheduler_of(store.columns_of(ids, WIDTH), config, now, HostLimits(rules_of(settings)))
     scheduler.price = max(scheduler.price, 1e-300)
-    outcomes = []
-    for claim, fetched in zip(claims, looked, strict=True):
-        answer, body = judge(claim, fetched, content_of(claim))
-        outcomes.append(PollOutcome(claim, answer, fetched, body))
     store.record(entries_of(scheduler, outcomes)[0])
 
 

@@ -22,9 +22,9 @@ from unstale.cli.choose import opened
 from unstale.cli.compose import Application, alone, config_of, content_of, rules_of
 from unstale.cli.settings import Settings, load
 from unstale.engine.host_limits import HostLimits
-from unstale.engine.judge import judge
+from unstale.engine.judge import judge_aside
 from unstale.engine.loop import Engine
-from unstale.errors import MissingExtraError, UnstaleError
+from unstale.errors import InputError, MissingExtraError, UnstaleError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Claim, Fetched, Request
 
@@ -179,13 +179,17 @@ class Polling(Application):
             content=content_of,
             host_limits=HostLimits(rules_of(settings)),
             tell=self._heard,
+            aside=self.fetchers.sandbox,
         )
 
     async def _look(self, claim: Claim) -> Fetched:
         changed = False
         try:
             seen = await self.fetchers.look(claim)
-            changed = judge(claim, seen, content_of(claim))[0] is Answer.CHANGED
+            with contextlib.suppress(InputError):
+                # The engine judges it again, and says what was wrong with it.
+                answer, _ = await judge_aside(claim, seen, content_of(claim), self.fetchers.sandbox)
+                changed = answer is Answer.CHANGED
             return seen
         finally:
             if (exchange := self._open.pop(claim.address, None)) is not None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
-
+from unstale.fingerprint import Content, fingerprint
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Body, Claim, Fetched
+from unstale.ports import Aside, Body, Claim, Fetched
 
-Content = Callable[[bytes, str], bytes]
+#: a body of so many bytes is parsed in milliseconds, whatever is in it
+SMALL = 4096
 
 
 def judge(claim: Claim, fetched: Fetched, content: Content | None) -> tuple[Answer, Body | None]:
@@ -19,14 +18,26 @@ def judge(claim: Claim, fetched: Fetched, content: Content | None) -> tuple[Answ
     """
     if fetched.answer is not Answer.CHANGED or fetched.body is None:
         return fetched.answer, None
-    counted = fetched.body if content is None else content(fetched.body, fetched.media_type)
-    fingerprint = hashlib.sha256(counted).digest()
-    same = claim.fingerprint == fingerprint
+    return _compared(claim, fetched, fetched.body, fingerprint(fetched.body, fetched.media_type, content))
+
+
+async def judge_aside(
+    claim: Claim, fetched: Fetched, content: Content | None, aside: Aside
+) -> tuple[Answer, Body | None]:
+    """The same, where what is parsed of a large body can be ended; InputError says why it was."""
+    body = fetched.body
+    if fetched.answer is not Answer.CHANGED or body is None or content is None or len(body) <= SMALL:
+        return judge(claim, fetched, content)
+    found = await aside.run(fingerprint, body, fetched.media_type, content)
+    return _compared(claim, fetched, body, found)
+
+
+def _compared(claim: Claim, fetched: Fetched, bytes_: bytes, found: str) -> tuple[Answer, Body | None]:
+    known = bytes.fromhex(found)
+    same = claim.fingerprint == known
     if same and (fetched.etag, fetched.last_modified) == (claim.etag, claim.last_modified):
         return Answer.UNCHANGED, None
-    body = Body(
-        fetched.body, fetched.media_type, fetched.etag, fetched.last_modified, fingerprint, fetched.address, fetched.via
-    )
+    body = Body(bytes_, fetched.media_type, fetched.etag, fetched.last_modified, known, fetched.address, fetched.via)
     return (Answer.UNCHANGED if same else Answer.CHANGED), body
 
 

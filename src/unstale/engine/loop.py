@@ -13,7 +13,6 @@ from unstale.engine.budget import Bucket
 from unstale.engine.claiming import Claiming, claim_now
 from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import HostLimits
-from unstale.engine.judge import judge
 from unstale.engine.loading import LoadedFleet
 from unstale.engine.outcomes import Counters, PollOutcome
 from unstale.engine.planning import Planning
@@ -21,16 +20,17 @@ from unstale.engine.polling import ContentOf, Look, Polls
 from unstale.engine.recording import Recorder
 from unstale.engine.store_executor import StoreExecutor
 from unstale.engine.turns import Turns
+from unstale.errors import InputError
 from unstale.keeper.scheduler import Scheduler
 from unstale.logs import Tell, logged
-from unstale.ports import Claim, Clock, Fetched, Store
+from unstale.ports import Aside, Claim, Clock, Fetched, Store
 
 
 class Engine:
     """Keeps the copies of one store fresh within a budget.
 
     `look` polls a claimed source and never raises for what the source does; `content` says what counts in its body.
-    `tell(name, facts)` hears of events.
+    `tell(name, facts)` hears of events. Strangers' bodies are parsed in `aside`.
     """
 
     def __init__(
@@ -43,12 +43,13 @@ class Engine:
         content: ContentOf = lambda claim: None,
         host_limits: HostLimits | None = None,
         tell: Tell = lambda name, facts: None,
+        aside: Aside | None = None,
     ) -> None:
         tell = logged(tell)
         self.clock, self.host_limits = clock, host_limits or HostLimits()
         self._executor, self._content = executor, content
         self._fleet = LoadedFleet(executor, config, clock, self.host_limits, tell)
-        self._polls = Polls(config.polls, look, content, self.host_limits, clock, tell, ended=self._ended)
+        self._polls = Polls(config.polls, look, content, self.host_limits, clock, tell, ended=self._ended, aside=aside)
         self._recorder = Recorder(executor, self._fleet, clock, tell, lambda: bool(self._polls.ahead))
         self._claiming = Claiming(
             executor, self._fleet, self._polls, self.host_limits, clock, lambda: len(self._recorder.done)
@@ -94,7 +95,11 @@ class Engine:
                 later.append((claim, due))
                 continue
             self.scheduler.hold(fleet.rows([claim.source]))
-            answer, body = judge(claim, fetched, self._content(claim))
+            try:
+                answer, body = await self._polls.judged(claim, fetched)
+            except InputError:
+                later.append((claim, due))
+                continue
             self._recorder.add(PollOutcome(claim, answer, fetched, body))
             taken += 1
         if later:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from unstale.engine.host_limits import HostLimits
-from unstale.engine.judge import Content, judge
+from unstale.engine.judge import Content, judge, judge_aside
 from unstale.engine.outcomes import PollOutcome
+from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
 from unstale.logs import Tell
-from unstale.ports import Body, Claim, Clock, Fetched
+from unstale.ports import Aside, Body, Claim, Clock, Fetched
 
 Look = Callable[[Claim], Awaitable[Fetched]]
 ContentOf = Callable[[Claim], Content | None]
@@ -33,6 +35,7 @@ class Polls:
     """The polls that are under way, at most `most`, and the claims that wait for one of them to end.
 
     `look` polls a claimed source and never raises for what the source does; `content` says what counts in its body.
+    Bodies of which only a part counts are parsed in `aside`, where that can be ended; without it in a thread.
     `ended` takes each outcome with its host. A claim that `begins` refuses is let go: who refused it gives it back.
     """
 
@@ -47,10 +50,11 @@ class Polls:
         *,
         ended: Callable[[PollOutcome, str], None],
         begins: Callable[[Claim], bool] = lambda claim: True,
+        aside: Aside | None = None,
     ) -> None:
         self.most, self.host_limits = most, host_limits
         self._look, self._content, self._clock, self._tell = look, content, clock, tell
-        self._ended, self._begins = ended, begins
+        self._ended, self._begins, self._aside = ended, begins, aside
         self.under_way: dict[asyncio.Task[None], Claim] = {}
         #: claimed ahead: they begin as others end, so that nobody waits for the store
         self.ahead: deque[tuple[Claim, str]] = deque()
@@ -108,7 +112,11 @@ class Polls:
         begun = self._clock.now()
         try:
             fetched = await self._look(claim)
-            answer, body = await self._judged(claim, fetched)
+            try:
+                answer, body = await self.judged(claim, fetched)
+            except InputError as error:  # Its body is more than can be parsed.
+                answer, body = Answer.FAILED, None
+                fetched = replace(fetched, answer=answer, body=None, reason=str(error))
         except Exception as error:  # A fault of ours must not end the engine, nor look like an answer.
             answer, body = Answer.FAILED, None
             fetched = Fetched(answer, begun, reason=f"{type(error).__name__} while polling: report it")
@@ -124,8 +132,11 @@ class Polls:
         )
         self._ended(PollOutcome(claim, answer, fetched, body), host)
 
-    async def _judged(self, claim: Claim, fetched: Fetched) -> tuple[Answer, Body | None]:
+    async def judged(self, claim: Claim, fetched: Fetched) -> tuple[Answer, Body | None]:
+        """Has it changed? InputError if its body is more than can be parsed."""
         content = self._content(claim)
+        if content is not None and self._aside is not None:
+            return await judge_aside(claim, fetched, content, self._aside)
         if fetched.body is not None and (content is not None or len(fetched.body) > LARGE):
             return await asyncio.to_thread(judge, claim, fetched, content)
         return judge(claim, fetched, content)

@@ -24,7 +24,7 @@ from unstale.engine.store_executor import StoreExecutor
 from unstale.engine.turns import Turns
 from unstale.errors import StoreError
 from unstale.logs import Tell, logged
-from unstale.ports import Claim, Clock, SharedStore
+from unstale.ports import Aside, Claim, Clock, SharedStore
 
 #: seconds between signs of life, between lessons passed on, and between looks for what is due while nothing is
 LIFE, LESSON, CALM = 1.0, 10.0, 0.1
@@ -44,6 +44,7 @@ class Worker:
         *,
         content: ContentOf = lambda claim: None,
         tell: Tell = lambda name, facts: None,
+        aside: Aside | None = None,
     ) -> None:
         tell = logged(tell)
         self.config, self._executor, self._clock, self._tell = config, executor, clock, tell
@@ -52,7 +53,15 @@ class Worker:
         self.bucket = Bucket(0.0, 1.0, clock.now())
         self._learning = SharedLearning(executor, config, clock, self._host_limits, self.bucket.spend)
         self._polls = Polls(
-            config.polls, look, content, self._host_limits, clock, tell, ended=self._ended, begins=self._begins
+            config.polls,
+            look,
+            content,
+            self._host_limits,
+            clock,
+            tell,
+            ended=self._ended,
+            begins=self._begins,
+            aside=aside,
         )
         self._recorder = Recorder(executor, self._learning, clock, tell, lambda: bool(self._polls.ahead))
         self._turns = Turns(

@@ -37,12 +37,13 @@ from unstale.ports.stores import (
     Shelf,
     Store,
 )
-from unstale.ports.world import Clock, Digest, Fetched, Fetcher, Peering, Request
+from unstale.ports.world import Aside, Clock, Digest, Fetched, Fetcher, Peering, Request
 
 __all__ = [
     "LEARNER",
     "MILLIONTHS",
     "Announced",
+    "Aside",
     "Audit",
     "Body",
     "Catalogue",

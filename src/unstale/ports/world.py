@@ -8,11 +8,14 @@ Rules of this file:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from unstale.keeper.outcomes import Answer
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,20 @@ class Fetcher(Protocol):
 
     async def close(self) -> None:
         """Give back connections; what is in flight ends as FAILED."""
+
+
+class Aside(Protocol):
+    """Runs what may take too long, or too much, on what strangers wrote.
+
+    Promises: `run` ends in time, whatever the arguments hold, and nothing but who called it waits for it; what cannot
+    be done within the limits raises InputError with a reason in one sentence.
+    """
+
+    async def run(self, work: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
+        """What a function of a module gives for these arguments, in plain JSON."""
+
+    async def close(self) -> None:
+        """End what is under way."""
 
 
 @dataclass(frozen=True, slots=True)

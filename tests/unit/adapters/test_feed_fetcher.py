@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from unstale.adapters.feed_fetcher import MOST_TIMED, FeedFetcher, feed_content
+from unstale.adapters.feed_content import MOST_TIMED, feed_content
+from unstale.adapters.feed_fetcher import FeedFetcher
 from unstale.adapters.memory_fetcher import MemoryFetcher
 from unstale.feed_links import advertised
 from unstale.keeper.outcomes import Answer
