@@ -49,6 +49,7 @@ EVENTS: dict[str, Kind] = {
     "peer_failed": Kind(INFO, "another replica could not be asked; it rests"),
     "peer_dropped": Kind(WARNING, "another replica said what is not so; it rests for long"),
     "tell_failed": Kind(WARNING, "someone who is told of changes did not take them; it is tried again"),
+    "stop_overdue": Kind(ERROR, "something did not end within the grace; the process was ended"),
     "request_failed": Kind(ERROR, "a fault of ours ended one request to the server"),
 }
 

@@ -26,14 +26,17 @@ from unstale.engine.clock import SystemClock
 from unstale.engine.config import EngineConfig
 from unstale.engine.deliveries import Deliveries, Sink
 from unstale.engine.host_limits import HostLimits, Rules
-from unstale.engine.judge import Content, judge_aside
+from unstale.engine.judge import judge_aside
 from unstale.engine.loop import Engine
 from unstale.engine.outcomes import PollOutcome
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import InputError, StoreError, sentence
+from unstale.fingerprint import Content
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Claim
 
+#: seconds for telling what is left at the end, if the grace is over
+TELLING = 0.5
 Tell = Callable[[str, Mapping[str, Any]], None]
 
 
@@ -155,20 +158,33 @@ class Application:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Keep copies fresh until `stop` is set; what is in flight then ends or is given back."""
-        telling = asyncio.Event()
+        telling, loop = asyncio.Event(), asyncio.get_running_loop()
         deliveries = asyncio.create_task(self.deliveries.run(telling))
         others = asyncio.create_task(_others(self, telling))
         mended = asyncio.create_task(_mended(self, telling))
+        stopped = asyncio.create_task(_moment(stop))
+        beside = (deliveries, others, mended)
         try:
             await self.executor.do(lambda store: retry_mended(store, self.fetchers, self.clock.now()), long=True)
             await self.engine.run(stop)
         finally:
             telling.set()
-            await deliveries
-            await others
-            await mended
+            left = max(stopped.result() + self.engine.config.grace - loop.time() if stopped.done() else 0.0, TELLING)
+            stopped.cancel()
+            ended, _ = await asyncio.wait(set(beside), timeout=left)
+            for task in beside:
+                task.cancel()
             await self.fetchers.close()
             self.executor.close()
+        for task in ended:
+            # A fault of ours is not to be hidden.
+            task.result()
+
+
+async def _moment(stop: asyncio.Event) -> float:
+    """When `stop` is set, by the loop's time."""
+    await stop.wait()
+    return asyncio.get_running_loop().time()
 
 
 async def _mended(application: Application, stop: asyncio.Event) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from unstale.cli.proxy import origins
 from unstale.cli.serve import address
 from unstale.cli.settings import Settings, load, near, settings_options
 from unstale.cli.show import console
+from unstale.cli.stopping import Stopping
 from unstale.units import DAY, format_rate, parse_duration, parse_rate
 
 if TYPE_CHECKING:
@@ -136,20 +136,29 @@ def keep_fresh(
         if budget.set_here and not events:
             _say(f"budget {sentence(budget)}; `unstale budget --from-settings` goes back to the settings")
         application = Application(settings, tell, budget=budget.rate)
-        asyncio.run(_run(application, seconds, events, title, more, beside or Beside()))
+        heard: list[Stopping] = []
+        try:
+            asyncio.run(_run(application, seconds, events, title, more, beside or Beside(), heard.append))
+        finally:
+            for stopping in heard:
+                stopping.over()
     return application
 
 
 async def _run(
-    application: Application, seconds: float | None, events: bool, title: str, more: More | None, beside: Beside
+    application: Application,
+    seconds: float | None,
+    events: bool,
+    title: str,
+    more: More | None,
+    beside: Beside,
+    ending: Callable[[Stopping], None],
 ) -> None:
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Where signals cannot be handled so, Ctrl-C is an exception as ever.
-        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(number, stop.set)
+    stop = asyncio.Event()
+    stopping = Stopping(stop, application.engine.config.grace)
+    ending(stopping)
     if seconds is not None:
-        loop.call_later(seconds, stop.set)
+        asyncio.get_running_loop().call_later(seconds, stopping.now)
 
     def say(text: str) -> None:
         if events:
@@ -164,8 +173,9 @@ async def _run(
     try:
         await application.run(stop)
     finally:
-        stop.set()
+        stopping.now()
         await asyncio.gather(watcher, serving)
+        stopping.done = True
     tally = application.engine.counters
     if not events:
         console().print(

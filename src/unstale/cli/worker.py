@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import secrets
-import signal
 import socket
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ import click
 
 from unstale.cli.logging_option import log_as, log_option
 from unstale.cli.settings import Settings, load
+from unstale.cli.stopping import Stopping
 from unstale.errors import InputError, MissingExtraError, StoreError, require, sentence
 from unstale.units import DAY, parse_duration, parse_rate
 
@@ -75,7 +75,13 @@ def worker(
     budget_now = settled(settings, option)
     if budget_now.set_here and not events:
         click.echo(f"budget {sentence_of(budget_now)}")
-    polls = asyncio.run(_work(settings, dsn, budget_now.rate, seconds, _print_event if events else _plain))
+    tell = _print_event if events else _plain
+    heard: list[Stopping] = []
+    try:
+        polls = asyncio.run(_work(settings, dsn, budget_now.rate, seconds, tell, heard.append))
+    finally:
+        for stopping in heard:
+            stopping.over()
     if not events:
         click.echo(f"Stopped after {polls:,} polls; everything is recorded.")
 
@@ -147,7 +153,12 @@ def grants_of(settings: Settings) -> Callable[[str, float], Grant]:
 
 
 async def _work(
-    settings: Settings, dsn: str, budget: float, seconds: float | None, tell: Callable[[str, Any], None]
+    settings: Settings,
+    dsn: str,
+    budget: float,
+    seconds: float | None,
+    tell: Callable[[str, Any], None],
+    ending: Callable[[Stopping], None],
 ) -> int:
     """Run a worker, and a planner that waits until it is needed."""
     from unstale.adapters.postgres_crew import PostgresCrew
@@ -173,13 +184,11 @@ async def _work(
     fetchers = Fetchers(settings, clock.now)
     engine = Worker(executor, config, clock, fetchers.look, content=content_of, tell=tell, aside=fetchers.sandbox)
     planner = Planner(StoreExecutor(opened), config, clock, HostLimits(rules_of(settings)), tell)
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Where signals cannot be handled so, Ctrl-C is an exception as ever.
-        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(number, stop.set)
+    stop = asyncio.Event()
+    stopping = Stopping(stop, config.grace)
+    ending(stopping)
     if seconds is not None:
-        loop.call_later(seconds, stop.set)
+        asyncio.get_running_loop().call_later(seconds, stopping.now)
     others = [
         asyncio.create_task(planner.run(stop)),
         asyncio.create_task(_deliver(settings, opened, planner, clock, stop)),
@@ -188,11 +197,12 @@ async def _work(
         await executor.do(lambda store: retry_mended(store, fetchers, clock.now()))
         await engine.run(stop)
     finally:
-        stop.set()
+        stopping.now()
         await asyncio.gather(*others)
         await fetchers.close()
         executor.close()
         planner.close()
+        stopping.done = True
     return engine.counters.polls
 
 

@@ -6,6 +6,7 @@ An event counts as told when it was taken and that is recorded. A kill in betwee
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -21,6 +22,10 @@ from unstale.ports import Clock, Event, Store
 BATCH = 64
 #: seconds until a sink that failed is tried again, at first and at most
 AGAIN, AGAIN_AT_MOST = 1.0, 3600.0
+
+
+#: seconds that a sink has to end once it was told to
+LAST = 0.25
 
 
 class Sink(Protocol):
@@ -77,7 +82,7 @@ class Deliveries:
             news.set()
 
     async def run(self, stop: asyncio.Event, *, grace: float = 5.0) -> None:
-        """Tell until `stop` is set, then what is left, within the grace; then close the sinks."""
+        """Tell until `stop` is set, then what is left, within the grace; then close the sinks. Who hangs is left."""
         tasks = [asyncio.create_task(self._serve(sink)) for sink in self._sinks]
         try:
             waiter = asyncio.create_task(stop.wait())
@@ -91,12 +96,14 @@ class Deliveries:
         finally:
             for task in tasks:
                 task.cancel()
-            endings = await asyncio.gather(*tasks, return_exceptions=True)
+            ended = (await asyncio.wait(tasks, timeout=LAST))[0] if tasks else set()
             for sink in self._sinks:
-                await sink.close()
-        for ending in endings:
-            if isinstance(ending, Exception):
-                raise ending
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LAST):
+                        await sink.close()
+        for task in ended:
+            if not task.cancelled() and (fault := task.exception()) is not None:
+                raise fault
 
     async def _serve(self, sink: Sink) -> None:
         news, told = self._news[sink.name], self.told[sink.name]

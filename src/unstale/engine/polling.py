@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from unstale.engine.host_limits import HostLimits
-from unstale.engine.judge import Content, judge, judge_aside
+from unstale.engine.judge import judge, judge_aside
 from unstale.engine.outcomes import PollOutcome
 from unstale.errors import InputError
+from unstale.fingerprint import Content
 from unstale.keeper.outcomes import Answer
 from unstale.logs import Tell
 from unstale.ports import Aside, Body, Claim, Clock, Fetched
@@ -27,6 +28,8 @@ ContentOf = Callable[[Claim], Content | None]
 LARGE = 1 << 18
 #: the next turn comes early when so little of what may be open is
 IDLE_SHARE = 0.1
+#: seconds that a poll has to end once it was told to
+LAST = 0.25
 #: answers by which a host says that we ask too much
 REFUSALS = frozenset({429, 503})
 
@@ -95,7 +98,9 @@ class Polls:
         late = dict(self.under_way)
         for task in late:
             task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
+        if late:
+            # Who does not even let itself be ended is left behind.
+            await asyncio.wait(late, timeout=LAST)
         return left + list(late.values())
 
     def _over(self, task: asyncio.Task[None]) -> None:

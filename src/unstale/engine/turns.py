@@ -2,7 +2,8 @@
 
 Rules of this file:
 1. A turn that the store fails is taken again, later and later; outcomes are kept meanwhile.
-2. On a stop what is in flight ends within the grace or is given back, and what has ended is recorded.
+2. On a stop what is in flight ends within the grace or is given back, and what has ended is recorded. What hangs is
+   left behind: nobody waits for it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from unstale.engine.store_executor import StoreExecutor, patience
 from unstale.errors import StoreError
 from unstale.logs import Tell
 from unstale.ports import Claim, Store
+
+#: seconds that the last writing may take beyond the grace, each time
+LAST = 0.5
 
 
 class Turns:
@@ -47,41 +51,56 @@ class Turns:
         recording = asyncio.create_task(self._recorder.run())
         waker = asyncio.create_task(self._wake_on(stop))
         self._tell("started", {"budget": self._config.budget, "owner": owner})
-        failures = 0
+        turning = asyncio.create_task(self._take(stop))
         try:
-            while not (stop.is_set() or recording.done()):
-                try:
-                    pause = await self._step()
-                    failures = 0
-                except StoreError as error:
-                    failures += 1
-                    self._tell("store_failed", {"reason": str(error)})
-                    await self._executor.reopen()
-                    pause = patience(failures)
-                if pause > 0.0 and not stop.is_set():
-                    await self._polls.rest(pause)
+            await asyncio.wait({turning, recording, waker}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await self._end(recording)
+            stop.set()
+            await self._end(turning, recording)
             waker.cancel()
             self._tell("stopped", {"polls": self._recorder.counters.polls})
-        if not recording.cancelled():
-            # It ends by itself only by a fault of ours, which is not to be hidden.
-            recording.result()
+        for task in (turning, recording):
+            # They end by themselves only by a fault of ours, which is not to be hidden.
+            if task.done() and not task.cancelled():
+                task.result()
+
+    async def _take(self, stop: asyncio.Event) -> None:
+        failures = 0
+        while not stop.is_set():
+            try:
+                pause = await self._step()
+                failures = 0
+            except StoreError as error:
+                failures += 1
+                self._tell("store_failed", {"reason": str(error)})
+                await self._executor.reopen()
+                pause = patience(failures)
+            if pause > 0.0 and not stop.is_set():
+                await self._polls.rest(pause)
 
     async def _wake_on(self, stop: asyncio.Event) -> None:
         await stop.wait()
         self._polls.idle.set()
 
-    async def _end(self, recording: asyncio.Task[None]) -> None:
-        owner, grace = self._config.owner, self._config.grace
-        left = [*self._waiting(), *await self._polls.finish(grace)]
+    async def _end(self, turning: asyncio.Task[None], recording: asyncio.Task[None]) -> None:
+        """End all within the grace, and a moment more: who does not end by itself is left behind."""
+        owner, grace, loop = self._config.owner, self._config.grace, asyncio.get_running_loop()
+        deadline = loop.time() + grace
+        await asyncio.wait({turning}, timeout=0.5 * grace)
+        whole = turning.done()
+        waiting = [*self._waiting(), *await self._polls.finish(max(deadline - loop.time(), 0.0))]
         if not recording.done():
-            await self._recorder.drain(grace)
-        recording.cancel()
-        await asyncio.gather(recording, return_exceptions=True)
+            await self._recorder.drain(max(deadline - loop.time(), LAST))
+        for task in (turning, recording):
+            task.cancel()
+        await asyncio.wait({turning, recording}, timeout=LAST)
         try:
-            if left:
-                await self._executor.do(lambda store: store.give_back(owner, left))
-            await self._finish()
+            async with asyncio.timeout(LAST):
+                if waiting:
+                    await self._executor.do(lambda store: store.give_back(owner, waiting))
+                if whole:
+                    await self._finish()
+        except TimeoutError:
+            self._tell("store_failed", {"reason": f"the store did not answer within {LAST:g} s at the end"})
         except StoreError as error:
             self._tell("store_failed", {"reason": str(error)})

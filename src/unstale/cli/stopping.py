@@ -1,0 +1,89 @@
+"""Ending what goes on for long: a signal stops it in order, and a deadline ends it whatever hangs.
+
+Rules of this file:
+1. A signal is heard by a thread of its own: whatever holds up the event loop, a disk or a driver, does not hold it up.
+2. Who has not ended within the grace and two seconds more is ended. Nothing is lost by that: what was recorded is on
+   the disk, what was not is claimed again after the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+
+from unstale.logs import log
+
+#: seconds beyond the grace
+MORE = 2.0
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stopping:
+    """Sets `stop` on a signal, and sees to it that the process ends `grace` and two seconds after that at the latest.
+
+    To be made in the event loop of the main thread; `done` says that everything was recorded. `leave` ends the process.
+    """
+
+    def __init__(self, stop: asyncio.Event, grace: float, leave: Callable[[int], None] = os._exit) -> None:
+        self.done = False
+        self._stop, self._patience, self._leave = stop, grace + MORE, leave
+        self._loop = asyncio.get_running_loop()
+        self._over = threading.Event()
+        self._before = set(threading.enumerate())
+        self._armed = threading.Lock()
+        self._hear()
+
+    def now(self) -> None:
+        """Stop, without a signal."""
+        self._stop.set()
+        self._arm()
+
+    def over(self) -> None:
+        """The process ends by itself, unless a thread that was left behind keeps it."""
+        with contextlib.suppress(ValueError, OSError):
+            signal.set_wakeup_fd(-1)
+        if all(thread.daemon or thread in self._before for thread in threading.enumerate()):
+            self._over.set()
+
+    def _hear(self) -> None:
+        here, there = socket.socketpair()
+        here.setblocking(False)
+        try:
+            for number in SIGNALS:
+                # The loop's own handler, so that the loop puts back what was there when it is closed.
+                self._loop.add_signal_handler(number, self.now)
+            signal.set_wakeup_fd(here.fileno(), warn_on_full_buffer=False)
+        except (NotImplementedError, RuntimeError, ValueError):
+            # Where signals cannot be handled so, Ctrl-C is an exception as ever.
+            here.close()
+            there.close()
+            return
+        # Kept open: the handler writes to it.
+        self._ear = here
+        threading.Thread(target=self._listen, args=(there,), name="signals", daemon=True).start()
+
+    def _listen(self, there: socket.socket) -> None:
+        while heard := there.recv(1):
+            if heard[0] in SIGNALS:
+                self._arm()
+                with contextlib.suppress(RuntimeError):
+                    self._loop.call_soon_threadsafe(self._stop.set)
+
+    def _arm(self) -> None:
+        if self._armed.acquire(blocking=False):
+            threading.Thread(target=self._watch, name="deadline", daemon=True).start()
+
+    def _watch(self) -> None:
+        if not self._over.wait(self._patience):
+            if not self.done:
+                log("stop_overdue", {"seconds": self._patience})
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(OSError, ValueError):
+                    stream.flush()
+            self._leave(0 if self.done else 1)
