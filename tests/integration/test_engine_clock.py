@@ -38,7 +38,7 @@ class Machine:
     def wall(self) -> float:
         return time.time() + self.shift
 
-    async def run(self, jumps: list[float], each: float) -> Engine:
+    async def run(self, jumps: list[float], each: float, last: float | None = None) -> Engine:
         """An engine that runs for so many seconds, then for so many again after every jump."""
         clock, stop = SystemClock(self.wall), asyncio.Event()
 
@@ -61,6 +61,7 @@ class Machine:
         for jump in [*jumps, 0.0]:
             await asyncio.sleep(each)
             self.shift += jump
+        await asyncio.sleep(0.0 if last is None else last)
         stop.set()
         await running
         executor.close()
@@ -100,10 +101,13 @@ def nothing_broke(machine: Machine, engine: Engine, settled_at: float) -> None:
 
 def test_jumps_under_a_running_engine(machine: Machine) -> None:
     begun = time.monotonic()
-    engine = asyncio.run(machine.run([HOUR, -HOUR, 10 * YEAR, -10 * YEAR], 2.5))
-    # The last jump that moves the engine's time is after 7.5 seconds.
-    nothing_broke(machine, engine, begun + 8.0)
-    assert engine.clock.now() > time.time() + 9 * YEAR
+    engine = asyncio.run(machine.run([HOUR, -HOUR, 10 * YEAR, -10 * YEAR], 2.5, last=5.0))
+    # The last jump is after ten seconds.
+    nothing_broke(machine, engine, begun + 10.5)
+    assert abs(engine.clock.now() - time.time()) < 2.0
+    store = SqliteStore(machine.path)
+    assert np.all(np.abs(store.fleet(WIDTH).last - time.time()) < 10.0)
+    store.close()
 
 
 @pytest.mark.parametrize("jump", [-DAY, -10 * YEAR, 10 * YEAR])

@@ -16,8 +16,8 @@ _LOOKS = 4
 _LAST = "SELECT coalesce((SELECT value FROM counters WHERE name = 'events'), 0)"
 
 
-def append(db: apsw.Connection, new: Sequence[tuple[Entry, int, bytes]], horizon: float) -> int:
-    """Events for new versions with their digests, if anyone listens; how many. What passed the horizon goes."""
+def append(db: apsw.Connection, new: Sequence[tuple[Entry, int, bytes]], limit: float) -> int:
+    """Events for new versions with their digests, if anyone listens; how many. What is dated before the limit goes."""
     if not new or not db.execute("SELECT EXISTS (SELECT 1 FROM listeners)").get:
         return 0
     first = db.execute(_LAST).get + 1
@@ -31,7 +31,7 @@ def append(db: apsw.Connection, new: Sequence[tuple[Entry, int, bytes]], horizon
     db.execute(
         "DELETE FROM events WHERE number <= (SELECT max(number) FROM "
         "(SELECT number, at FROM events ORDER BY number LIMIT ?) WHERE at < ?)",
-        (_LOOKS * len(new), min(e.polled_at for e, _, _ in new) - horizon),
+        (_LOOKS * len(new), limit),
     )
     return len(new)
 

@@ -6,7 +6,8 @@ the belief of today, whatever was dropped before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import apsw
@@ -17,10 +18,57 @@ from unstale.ports import Entry
 
 #: at most so many old observations are looked at per new one, so that catching up never stops the engine
 _LOOKS = 4
+#: a share of the horizon: so long a time without an observation is one in which nothing ran
+_GAP = 1 / 30
 _FOLD = (
     "INSERT OR REPLACE INTO checkpoints(source, latest, last, found, belief) "
     "SELECT source, latest, last, found, belief FROM beliefs WHERE "
 )
+
+
+#: the setting that holds until when observations may have been dropped, and seconds after which it is kept anew
+RETAINED, KEPT = "retained", 60.0
+
+
+class Retention:
+    """Until when observations, prices and events may be dropped: the horizon, in time that was observed.
+
+    A clock that jumps forward by years makes nothing old. With `steady`, a monotonic clock, the limit moves on no
+    faster than that one; across restarts it stands still, and it is never later than the wall clock allows. Without,
+    times are taken for what they say.
+    """
+
+    def __init__(self, horizon: float, steady: Callable[[], float] | None) -> None:
+        self._horizon, self._steady = horizon, steady
+        self._at = self._kept = math.nan
+        self._limit: float | None = None
+        self._dropping = False
+
+    def limit(self, db: apsw.Connection, now: float) -> float:
+        """What is dated before this may go."""
+        latest = now - self._horizon
+        if self._steady is None or math.isinf(latest):
+            return latest
+        here = self._steady()
+        oldest = db.execute("SELECT polled_at FROM observations ORDER BY token LIMIT 1").get
+        if self._limit is None:
+            known = db.execute("SELECT value FROM settings WHERE name = ?", (RETAINED,)).get
+            self._kept = float(known) if known else -math.inf
+            self._limit = self._kept if known else min(latest, latest if oldest is None else oldest)
+            self._at = here
+        # It is not set back with the wall clock: that may be set forward again.
+        self._limit, self._at = self._limit + (here - self._at), here
+        if self._dropping and oldest is not None and oldest - self._limit > _GAP * self._horizon:
+            # What was recorded before a time in which nothing ran is gone: the limit steps over that time.
+            self._limit = oldest
+        self._dropping = oldest is not None and oldest <= self._limit
+        if abs(self._limit - self._kept) >= KEPT:
+            self._kept = self._limit
+            db.execute(
+                "INSERT INTO settings(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+                (RETAINED, repr(self._limit).encode()),
+            )
+        return min(self._limit, latest)
 
 
 def checkpoint(db: apsw.Connection, entries: Iterable[Entry], horizon: float) -> None:
@@ -28,13 +76,12 @@ def checkpoint(db: apsw.Connection, entries: Iterable[Entry], horizon: float) ->
     db.executemany(_FOLD + "source = ?", ((e.claim.source,) for e in entries if first_in_stretch(e, horizon)))
 
 
-def drop_old(db: apsw.Connection, now: float, horizon: float, recorded: int) -> None:
-    """Drop what is older than the horizon and checkpointed, from the old end.
+def drop_old(db: apsw.Connection, now: float, limit: float, recorded: int) -> None:
+    """Drop what is dated before the limit and checkpointed, from the old end.
 
     Age is decided by tokens where clocks jumped: what was recorded before something old is old, even if it is dated
     in the future; what is dated within the horizon stays.
     """
-    limit = now - horizon
     last = db.execute(
         "SELECT max(token) FROM (SELECT token, polled_at FROM observations ORDER BY token LIMIT ?) WHERE polled_at < ?",
         (_LOOKS * recorded, limit),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple
 from pathlib import Path
@@ -23,7 +23,7 @@ import apsw
 from unstale.adapters import sqlite_copies, sqlite_epochs, sqlite_outbox
 from unstale.adapters.sqlite_catalogue import PRICE
 from unstale.adapters.sqlite_replica import SqliteReplica
-from unstale.adapters.sqlite_retention import checkpoint, drop_old
+from unstale.adapters.sqlite_retention import Retention, checkpoint, drop_old
 from unstale.adapters.sqlite_schema import connect
 from unstale.adapters.store_checks import (
     LONGEST_REASON,
@@ -46,15 +46,22 @@ _PUT_BACK = "INSERT INTO sched(due, source) SELECT due, source FROM beliefs WHER
 class SqliteStore(SqliteReplica):
     """Keeps the contract `Store` in one file.
 
-    `versions` and `horizon` (seconds) bound its growth. A missing file is made, unless `create` is false.
+    `versions` and `horizon` (seconds) bound its growth; with `steady`, a monotonic clock, the horizon counts time that
+    was observed, so that a clock that jumps makes nothing old. A missing file is made, unless `create` is false.
     """
 
     def __init__(
-        self, path: str | Path, *, versions: int = VERSIONS, horizon: float = HORIZON, create: bool = True
+        self,
+        path: str | Path,
+        *,
+        versions: int = VERSIONS,
+        horizon: float = HORIZON,
+        create: bool = True,
+        steady: Callable[[], float] | None = None,
     ) -> None:
         require(versions >= 1, "versions", versions, "must be 1 or more", "keep at least the newest copy")
         self._versions, self._horizon = int(versions), number("horizon", horizon, above=0, infinite=True)
-        self._create = create
+        self._create, self._retention = create, Retention(self._horizon, steady)
         super().__init__(path)
 
     def add(
@@ -182,6 +189,8 @@ class SqliteStore(SqliteReplica):
         with self._writing() as db:
             held = _spend(db, entries)
             mine = [entry for entry in entries if entry.claim.token in held]
+            now = min((e.polled_at for e in mine), default=math.inf)
+            limit = self._retention.limit(db, now) if mine else -math.inf
             checkpoint(db, mine, self._horizon)
             _observe(db, mine, sqlite_epochs.current(db, stamped=len(mine)))
             kept = [self._keep(db, entry) for entry in mine]
@@ -200,7 +209,7 @@ class SqliteStore(SqliteReplica):
                 {
                     **tally(mine),
                     "dropped": len(entries) - len(mine),
-                    "events": sqlite_outbox.append(db, new, self._horizon),
+                    "events": sqlite_outbox.append(db, new, limit),
                 },
             )
             db.executemany(
@@ -214,9 +223,9 @@ class SqliteStore(SqliteReplica):
                     f"INSERT INTO prices({PRICE}) VALUES ({', '.join('?' * len(Price.__slots__))})",
                     astuple(price),
                 )
-                db.execute("DELETE FROM prices WHERE at < ?", (price.at - self._horizon,))
+                db.execute("DELETE FROM prices WHERE at < ?", (self._retention.limit(db, price.at),))
             if mine:
-                drop_old(db, min(e.polled_at for e in mine), self._horizon, len(mine))
+                drop_old(db, now, limit, len(mine))
         return [entry.claim.token in held for entry in entries]
 
     def give_back(self, owner: str, claims: Sequence[Claim] | None = None) -> int:

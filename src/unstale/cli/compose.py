@@ -83,7 +83,7 @@ def config_of(settings: Settings) -> EngineConfig:
 
 def open_store(settings: Settings) -> SqliteStore:
     """The store of the settings."""
-    return SqliteStore(settings.store, versions=settings.keep, horizon=settings.horizon)
+    return SqliteStore(settings.store, versions=settings.keep, horizon=settings.horizon, steady=time.monotonic)
 
 
 @contextmanager

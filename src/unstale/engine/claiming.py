@@ -57,6 +57,13 @@ class Claiming:
         """The claims in line at hosts."""
         return [claim for line in self._lines.values() for _, claim in line]
 
+    def shift(self, by: float) -> None:
+        """The clock was set: who waits in line waits as long as before."""
+        for line in self._lines.values():
+            line.extend([(at + by, claim) for at, claim in line])
+            for _ in range(len(line) // 2):
+                line.popleft()
+
     def leave(self) -> list[Claim]:
         """Nothing is begun any more; the claims that waited."""
         left = self.waiting()

@@ -123,6 +123,11 @@ class HostLimits:
         spacing = self.host(name).spacing
         return 1.0 / spacing if spacing > 0.0 else math.inf
 
+    def shift(self, by: float) -> None:
+        """The clock was set: what was promised stays as far off as it was."""
+        for host in self._hosts.values():
+            host.slot, host.blocked, host.pile = host.slot + by, host.blocked + by, host.pile + by
+
     def busy(self) -> list[tuple[str, Host]]:
         """The hosts that something is known of."""
         return list(self._hosts.items())

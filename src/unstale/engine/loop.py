@@ -11,6 +11,7 @@ from typing import Any
 
 from unstale.engine.budget import Bucket
 from unstale.engine.claiming import Claiming, claim_now
+from unstale.engine.clock import jumps_of
 from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.loading import LoadedFleet
@@ -56,6 +57,8 @@ class Engine:
         )
         self._planning = Planning(executor, self._fleet, self._recorder.counters, clock, lambda: self.in_flight)
         self._fleet.held = self._held
+        self._jumps = jumps_of(clock)
+        self._jumped = self._jumps()
         self._turns = Turns(
             executor,
             config,
@@ -73,6 +76,13 @@ class Engine:
 
     async def _step(self) -> float:
         """One turn: look around, plan if it is time, claim and begin what is due. Seconds until the next turn."""
+        now = self.clock.now()
+        if (jumped := self._jumps()) != self._jumped:
+            by, self._jumped = jumped - self._jumped, jumped
+            for part in (self.host_limits, self._claiming, self._planning):
+                part.shift(by)
+            # Due times that no longer make sense are made anew when the fleet is read.
+            self._fleet.outdated = True
         await self._fleet.look_around()
         now = self.clock.now()
         if self._planning.wait(now) <= 0.0:

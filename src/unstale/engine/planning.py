@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from unstale.core.learning.state import WIDTH, kept
@@ -76,6 +77,13 @@ class Planning:
         # one may have had to compile.
         took, self._took = self._took, self._clock.now() - begun
         self._plan_at = max(until, now + min(PART * min(took, self._took), LATEST))
+
+    def shift(self, by: float) -> None:
+        """The clock was set."""
+        self.started_at += by
+        self._plan_at += by
+        self._published = replace(self._published, at=self._published.at + by)
+        self._pricer.shift(by)
 
     async def finish(self) -> None:
         """Publish how things stand at the end."""

@@ -50,6 +50,10 @@ class Pricer:
         """Another one has planned meanwhile."""
         self._review_at = -math.inf
 
+    def shift(self, by: float) -> None:
+        """The clock was set."""
+        self._review_at += by
+
     def will_review(self, now: float, known: Mapping[str, bytes]) -> bool:
         """Whether the next plan looks at what is learned of the fleet as a whole."""
         return now >= self._review_at or LEARNER not in known

@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 
 from unstale.engine.budget import Bucket
+from unstale.engine.clock import jumps_of
 from unstale.engine.config import BURST_SECONDS, EngineConfig
 from unstale.engine.outcomes import Counters, PollOutcome
 from unstale.engine.polling import ContentOf, Look, Polls
@@ -68,6 +69,8 @@ class Worker:
             executor, config, self._polls, self._recorder, tell, step=self._step, finish=self._give_back_late
         )
         self._beat_at = self._lesson_at = -math.inf
+        self._jumps = jumps_of(clock)
+        self._jumped = self._jumps()
         self._seen, self._most, self._calm = -1, BATCH, BEAT
         #: when the polls of claims must have begun, by token, and those that were not
         self._begin_by: dict[int, float] = {}
@@ -89,8 +92,11 @@ class Worker:
                 self._tell("store_failed", {"reason": str(error)})
 
     async def _step(self) -> float:
-        if self._clock.now() >= self._beat_at:
-            await self._live(self._clock.now())
+        now = self._clock.now()
+        if now >= self._beat_at or self._jumps() != self._jumped:
+            # Also when the clock was set: the next sign of life is not to wait until it has caught up.
+            self._jumped = self._jumps()
+            await self._live(now)
         await self._give_back_late()
         now, plan = self._clock.now(), self._learning.plan
         seen = self._executor.moved()
@@ -111,7 +117,8 @@ class Worker:
     async def _live(self, now: float) -> None:
         """A sign of life; what others have to know is passed on, and what the planner says is heard."""
         news, lesson = self._host_limits.taken(), None
-        if now >= self._lesson_at and (lesson := self._learning.lesson()) is not None:
+        due = not self._lesson_at - 2.0 * LESSON <= now < self._lesson_at
+        if due and (lesson := self._learning.lesson()) is not None:
             self._lesson_at = now + LESSON
         held, level, counters = self.bucket.rate, self.bucket.level(now), self.counters
         facts: dict[str, float] = {

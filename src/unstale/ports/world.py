@@ -71,7 +71,7 @@ class Fetched:
 
 
 class Clock(Protocol):
-    """What time it is, and waiting until it is later. `now` never goes back within one process."""
+    """What time it is, and waiting until it is later. `now` goes back only when the machine's clock was set back."""
 
     def now(self) -> float:
         """Seconds since the epoch."""
