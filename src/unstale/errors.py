@@ -5,6 +5,7 @@
     │   └── InfeasibleError                 each parameter is fine, together they cannot be met
     ├── ConvergenceError                    a numerical method stopped early; carries what it had
     ├── StoreError                          the store could not do it, and did nothing
+    │   └── StoreLostError                  its file is no longer the one that was opened
     ├── ReplicaError                        other replicas could not do it
     └── MissingExtraError (also ImportError) an optional dependency is not installed
 
@@ -44,6 +45,10 @@ class ConvergenceError(UnstaleError):
 
 class StoreError(UnstaleError):
     """The store could not do it, and did nothing: the disk is full, the file is damaged, locked or of another kind."""
+
+
+class StoreLostError(StoreError):
+    """The store's file was deleted, replaced or cut under us: trying again would write into nothing."""
 
 
 class ReplicaError(UnstaleError):

@@ -42,6 +42,7 @@ EVENTS: dict[str, Kind] = {
     "fault": Kind(ERROR, "a fault of ours ended one poll, which counts as failed"),
     "driver_failed": Kind(WARNING, "a driver raised what nobody expected; the poll counts as failed", words=False),
     "store_failed": Kind(WARNING, "the store failed; outcomes are kept and it is tried again"),
+    "store_lost": Kind(ERROR, "the store's file was deleted, replaced or cut; nothing is polled any more"),
     "clock_jumped": Kind(WARNING, "the system's clock was set by `seconds`; all times follow it"),
     "parser_ended": Kind(WARNING, "a body could not be parsed within its limits; its process was ended"),
     "elected": Kind(INFO, "this worker plans for all"),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
 
 import apsw
 
 from unstale.adapters.sqlite_schema import connect_reading
-from unstale.errors import StoreError, sentence
+from unstale.errors import StoreError, StoreLostError, sentence
 
 
 class SqliteFile:
@@ -23,6 +24,7 @@ class SqliteFile:
         self._in_use, self._moved = RLock(), 0
         with worded(self.path):
             self._db: apsw.Connection | None = self._connect()
+            self._file = _File.of(self.path)
 
     def moved(self) -> int:
         """A number that is another one once another process, or connection, has written: microseconds to ask.
@@ -65,6 +67,46 @@ class SqliteFile:
                 raise StoreError(sentence("store", repr(str(self.path)), "is closed", "open it again"))
             with worded(self.path):
                 yield self._db
+
+    def check_file(self) -> None:
+        """StoreLostError if the file is no longer the one that was opened, or was cut: microseconds."""
+        with worded(self.path):
+            try:
+                now = _File.of(self.path)
+            except FileNotFoundError:
+                raise self._lost("was deleted") from None
+            if (now.device, now.number) != (self._file.device, self._file.number):
+                raise self._lost("was replaced by another file")
+            if now.size < self._file.size and _is_cut(self.path, now.size):
+                raise self._lost("was cut")
+            self._file = now
+
+    def _lost(self, how: str) -> StoreLostError:
+        remedy = "put it back, or restore a backup, and start again"
+        return StoreLostError(sentence("store", repr(str(self.path)), f"{how} while it was in use", remedy))
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """Which file it is, whatever it is called, and its size."""
+
+    device: int
+    number: int
+    size: int
+
+    @classmethod
+    def of(cls, path: Path) -> _File:
+        found = path.stat()
+        return cls(found.st_dev, found.st_ino, found.st_size)
+
+
+def _is_cut(path: Path, size: int) -> bool:
+    """Whether a file that shrank holds less than its own header says; one that was compacted does not."""
+    with path.open("rb") as file:
+        head = file.read(32)
+    page = int.from_bytes(head[16:18], "big")
+    pages = int.from_bytes(head[28:32], "big")
+    return len(head) < 32 or size < pages * (65536 if page == 1 else page)
 
 
 @contextmanager

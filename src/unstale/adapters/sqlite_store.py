@@ -273,6 +273,11 @@ class SqliteStore(SqliteReplica):
         with self._writing() as db:
             sqlite_outbox.told(db, name, number)
 
+    def moved(self) -> int:
+        """A number that is another one once others have written; StoreLostError if the file is not ours any more."""
+        self.check_file()
+        return super().moved()
+
     def _connect(self) -> apsw.Connection:
         return connect(self.path, create=self._create)
 
@@ -293,6 +298,7 @@ class SqliteStore(SqliteReplica):
     @contextmanager
     def _writing(self) -> Iterator[apsw.Connection]:
         with self._reading() as db:
+            self.check_file()
             try:
                 db.execute("BEGIN IMMEDIATE")
                 yield db

@@ -13,13 +13,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from unstale.adapters.addresses import Gate
 from unstale.adapters.environment import filled
 from unstale.adapters.normalise import Normaliser
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.fetchers import LONGEST_POLL, Fetchers, agent
+from unstale.cli.locking import locked
 from unstale.cli.mended import retry_mended, watch
 from unstale.cli.settings import OnChange, Settings, is_shared, near
 from unstale.engine.clock import SystemClock
@@ -30,7 +31,7 @@ from unstale.engine.judge import judge_aside
 from unstale.engine.loop import Engine
 from unstale.engine.outcomes import PollOutcome
 from unstale.engine.store_executor import StoreExecutor
-from unstale.errors import InputError, StoreError, sentence
+from unstale.errors import InputError, sentence
 from unstale.fingerprint import Content
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Claim
@@ -91,39 +92,8 @@ def alone(settings: Settings) -> Iterator[None]:
     """The right to run the one engine of a store; StoreError if another process has it."""
     if is_shared(settings.store):
         raise InputError(sentence("store", "in PostgreSQL", "is kept fresh by workers", "start `unstale worker`"))
-    path = Path(f"{settings.store}.engine")
-    try:
-        import fcntl
-    except ImportError:  # Not on Windows: there nothing keeps a second engine away but its owner.
+    with locked(Path(settings.store)):
         yield
-        return
-    with _lock_file(path, settings.store) as file:
-        for patience in (0.2, 0.4, 0.0):
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError:
-                # `unstale status` looks for a moment whether somebody holds it.
-                time.sleep(patience)
-        else:
-            raise StoreError(
-                sentence(
-                    "store",
-                    repr(near(settings.store)),
-                    "is kept fresh by another process already",
-                    "end that one, or choose another store",
-                )
-            ) from None
-        yield
-
-
-def _lock_file(path: Path, store: str) -> IO[str]:
-    try:
-        return path.open("a")
-    except OSError as error:
-        rule = f"cannot be kept fresh, its folder may not be written ({error.strerror})"
-        remedy = "run it where the store may be written; `unstale status`, `get` and `list` only read"
-        raise StoreError(sentence("store", repr(near(store)), rule, remedy)) from None
 
 
 class Application:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unstale.calendar import DAYS, Hours
+from unstale.cli.locking import beside
 from unstale.cli.settings import Settings, is_shared, near
 from unstale.errors import MissingExtraError, StoreError, sentence
 
@@ -144,8 +145,8 @@ def engine_runs(settings: Settings) -> bool | None:
     except ImportError:
         return None
     try:
-        # Who runs an engine holds this file, see `compose.alone`; a shared look lets others look too.
-        with Path(f"{settings.store}.engine").open() as file:
+        # Who runs an engine holds this file, see `locking`; a shared look lets others look too.
+        with beside(Path(settings.store)).open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

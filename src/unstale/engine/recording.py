@@ -14,7 +14,7 @@ from typing import Protocol
 
 from unstale.engine.outcomes import Counters, PollOutcome, entries_of
 from unstale.engine.store_executor import StoreExecutor, patience
-from unstale.errors import StoreError
+from unstale.errors import StoreError, StoreLostError
 from unstale.keeper.scheduler import Scheduler
 from unstale.logs import Tell
 from unstale.ports import Clock, Store
@@ -87,6 +87,9 @@ class Recorder:
                     await self._record(batch)
                     self._unlearned = False
                 failures = 0
+            except StoreLostError as error:
+                self._tell("store_lost", {"reason": str(error)})
+                raise
             except StoreError as error:
                 failures += 1
                 self._tell("store_failed", {"reason": str(error)})

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, ParamSpec, TypeVar
 
-from unstale.errors import StoreError
+from unstale.errors import StoreError, StoreLostError
 from unstale.ports import Opened
 
 #: seconds until a store that failed is tried again, at first and at most
@@ -72,15 +72,24 @@ class StoreExecutor(Generic[S_co]):
         return None
 
     async def reopen(self) -> None:
-        """Open the store anew; the old one stays if that fails."""
+        """Open the store anew; the old one stays if that fails. StoreLostError if its file is not there any more."""
 
         def anew(store: Opened) -> S_co:
+            try:
+                store.moved()
+            except StoreLostError:
+                # Opening it anew would make another one.
+                raise
+            except StoreError:
+                pass
             opened = self._open()
             store.close()
             return opened
 
         try:
             self._store = await self.do(anew)
+        except StoreLostError:
+            raise
         except StoreError:
             return
 

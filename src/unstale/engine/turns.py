@@ -15,7 +15,7 @@ from unstale.engine.config import EngineConfig
 from unstale.engine.polling import Polls
 from unstale.engine.recording import Recorder
 from unstale.engine.store_executor import StoreExecutor, patience
-from unstale.errors import StoreError
+from unstale.errors import StoreError, StoreLostError
 from unstale.logs import Tell
 from unstale.ports import Claim, Store
 
@@ -70,6 +70,10 @@ class Turns:
             try:
                 pause = await self._step()
                 failures = 0
+            except StoreLostError as error:
+                # Nothing is claimed any more, nor polled: it could not be recorded.
+                self._tell("store_lost", {"reason": str(error)})
+                raise
             except StoreError as error:
                 failures += 1
                 self._tell("store_failed", {"reason": str(error)})
@@ -87,7 +91,12 @@ class Turns:
         owner, grace, loop = self._config.owner, self._config.grace, asyncio.get_running_loop()
         deadline = loop.time() + grace
         await asyncio.wait({turning}, timeout=0.5 * grace)
-        whole = turning.done()
+        lost = turning.done() and isinstance(turning.exception(), StoreLostError)
+        whole = turning.done() and not lost
+        if lost:
+            # What could not be recorded must not be waited for.
+            recording.cancel()
+            deadline = loop.time()
         waiting = [*self._waiting(), *await self._polls.finish(max(deadline - loop.time(), 0.0))]
         if not recording.done():
             await self._recorder.drain(max(deadline - loop.time(), LAST))

@@ -1,0 +1,101 @@
+"""A store's file that goes away under an engine, and a second engine that comes by another name."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from unstale.adapters.sqlite_store import SqliteStore
+from unstale.cli.compose import Application, alone
+from unstale.cli.settings import load
+from unstale.errors import StoreError, StoreLostError
+from unstale.ports import Listing
+
+
+def _deleted(path: Path) -> None:
+    path.unlink()
+
+
+def _replaced(path: Path) -> None:
+    SqliteStore(path.with_name("other.db")).close()
+    path.with_name("other.db").rename(path)
+
+
+def _cut(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size // 2)
+
+
+def _emptied(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.truncate(0)
+
+
+def _filled(path: Path) -> SqliteStore:
+    """A store whose pages are in its file, not in the log beside it."""
+    store = SqliteStore(path)
+    store.add([Listing(f"file:///nowhere/{i}", kind="file") for i in range(300)], time.time())
+    store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # type: ignore[union-attr]
+    return store
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [(_deleted, "was deleted"), (_replaced, "was replaced"), (_cut, "was cut"), (_emptied, "was cut")],
+)
+def test_an_engine_notices_stops_and_does_not_begin_another_store(
+    tmp_path: Path, harm: Callable[[Path], None], said: str
+) -> None:
+    path = tmp_path / "unstale.db"
+    _filled(path).close()
+    (tmp_path / "unstale.toml").write_text(f'store = "{path}"\nbudget = "1000/s"\n')
+    told: list[str] = []
+
+    async def main() -> None:
+        application = Application(load(str(tmp_path / "unstale.toml")), lambda name, facts: told.append(name))
+        running = asyncio.create_task(application.run(asyncio.Event()))
+        while "loaded" not in told:
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.5)
+        harm(path)
+        await asyncio.wait_for(running, 60.0)
+
+    with pytest.raises(StoreLostError, match=said):
+        asyncio.run(main())
+    assert "store_lost" in told
+    if harm is _deleted:
+        assert not path.exists()
+
+
+def test_a_file_that_was_compacted_is_not_lost(tmp_path: Path) -> None:
+    store = _filled(tmp_path / "unstale.db")
+    store.remove(range(1, 290))
+    assert store._db is not None
+    before = store.path.stat().st_size
+    store._db.execute("VACUUM")
+    store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert store.path.stat().st_size < before
+    store.check_file()
+    store.close()
+
+
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+def test_a_link_to_a_store_starts_no_second_engine(
+    tmp_path: Path, link: Callable[[Path, Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _filled(tmp_path / "unstale.db").close()
+    (tmp_path / "elsewhere").mkdir()
+    other = tmp_path / "elsewhere" / "same.db"
+    link(other, tmp_path / "unstale.db")
+    mine, theirs = (load(None, store=str(path)) for path in (tmp_path / "unstale.db", other))
+    with alone(mine):
+        # As another process would: with a handle of its own.
+        monkeypatch.setattr("unstale.cli.locking._HANDLES", {})
+        with pytest.raises(StoreError, match="kept fresh by another process"), alone(theirs):
+            pass
+    with alone(theirs):
+        pass
