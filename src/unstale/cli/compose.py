@@ -22,7 +22,7 @@ from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.fetchers import LONGEST_POLL, Fetchers, agent
 from unstale.cli.locking import locked
 from unstale.cli.mended import retry_mended, watch
-from unstale.cli.settings import OnChange, Settings, is_shared, near
+from unstale.cli.settings import OnChange, Settings, is_shared
 from unstale.engine.clock import SystemClock
 from unstale.engine.config import EngineConfig
 from unstale.engine.deliveries import Deliveries, Sink

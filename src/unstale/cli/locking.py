@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from unstale.cli.choose import near
+from unstale.cli.settings import near
 from unstale.errors import StoreError, sentence
 
 try:
