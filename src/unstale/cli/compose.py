@@ -92,7 +92,11 @@ def alone(settings: Settings) -> Iterator[None]:
     """The right to run the one engine of a store; StoreError if another process has it."""
     if is_shared(settings.store):
         raise InputError(sentence("store", "in PostgreSQL", "is kept fresh by workers", "start `unstale worker`"))
-    with locked(Path(settings.store)):
+    path = Path(settings.store)
+    if not path.exists():
+        # What is locked is the file itself, so there has to be one.
+        SqliteStore(path).close()
+    with locked(path):
         yield
 
 

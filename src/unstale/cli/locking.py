@@ -8,7 +8,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from collections.abc import Iterator
@@ -34,7 +33,7 @@ def beside(store: Path) -> Path:
 
 @contextmanager
 def locked(store: Path) -> Iterator[None]:
-    """The right to run the one engine of a store; StoreError if another process has it."""
+    """The right to run the one engine of a store that is there; StoreError if another process has it."""
     if fcntl is None:
         yield
         return
@@ -62,11 +61,10 @@ def _refused(store: Path, what: str, error: OSError) -> StoreError:
 
 
 def _handle(store: Path) -> int:
-    with contextlib.suppress(FileNotFoundError):
-        found = store.stat()
-        if (known := _HANDLES.get((found.st_dev, found.st_ino))) is not None:
-            return known
-    handle = os.open(store, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    found = store.stat()
+    if (known := _HANDLES.get((found.st_dev, found.st_ino))) is not None:
+        return known
+    handle = os.open(store, os.O_RDWR | os.O_CLOEXEC)
     found = os.fstat(handle)
     return _HANDLES.setdefault((found.st_dev, found.st_ino), handle)
 
