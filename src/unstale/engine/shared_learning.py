@@ -26,7 +26,7 @@ from unstale.keeper.scheduler import Scheduler
 from unstale.ports import LEARNER, Clock, FleetColumns, SharedStore
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FleetPlan:
     """What a planner tells of the fleet as a whole: its mean interval, its price, and what its dearest poll costs."""
 
