@@ -169,7 +169,7 @@ MUTANTS = [
     Mutant(
         "record (SQLite): prices are kept for ever",
         "src/unstale/adapters/sqlite_store.py",
-        'db.execute("DELETE FROM prices WHERE at < ?", (price.at - self._horizon,))',
+        'db.execute("DELETE FROM prices WHERE at < ?", (self._retention.limit(db, price.at),))',
         "pass",
         _STORE,
     ),
@@ -183,7 +183,7 @@ MUTANTS = [
     Mutant(
         "record (SQLite): old observations are kept for ever",
         "src/unstale/adapters/sqlite_store.py",
-        "drop_old(db, min(e.polled_at for e in mine), self._horizon, len(mine))",
+        "drop_old(db, now, limit, len(mine))",
         "pass",
         _STORE,
     ),
