@@ -29,6 +29,9 @@ TOGETHER = (
     "learning.timing",
     "learning.columns",
     "learning.due",
+    "signals.scalars",
+    "signals.trust",
+    "signals.choices",
 )
 
 

@@ -1,0 +1,218 @@
+"""What a brain with signals decides: which members to poll after a listing, and when to poll the listing.
+
+Rules of this file:
+1. The one price decides everything. A member is polled when its value at its present doubt reaches price·cost/weight; a
+   listing at the interval at which what all members gain by it, less what it costs, is most.
+2. Members of a collection that is not used are polled as if there were none: by `learning.columns.wait`.
+3. Rates for planning take a trusted listing's word for silence; rates that are kept never do.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from unstale.core.checks import Floats
+from unstale.core.learning.columns import Integers, LearnerColumns
+from unstale.core.learning.compiled import compiled
+from unstale.core.learning.mixture import Scratch, Shared, gather, learn
+from unstale.core.signals.scalars import paying, plain_gaps, poisson_tail, pushed, window_value
+from unstale.core.signals.trust import CollectionColumns, MemberColumns, doubt_of, precision_of, silence_of
+
+#: half of the logarithmic width by which what a poll must be worth differs from copy to copy, so that members that are
+#: alike do not all become worth a poll at once
+_JITTER = 0.2
+#: a member not worth a poll after its signal is looked at again when its silence has grown by this share of itself
+_GROWN = 0.25
+#: or by this share of what a poll must bring
+_LEAST_PAUSE = 0.02
+_GOLDEN = 0.6180339887498949
+#: the share of entries still on show below which a feed is not left alone
+_LEAST_SHOWN = 0.5
+
+
+@compiled
+def rate_after(i: int, now: float, told: float, columns: LearnerColumns, shared: Shared, at: Scratch, row: Floats) -> float:
+    """The believed rate if the signal at `told` is true and nothing changed since; without a signal, if nothing did."""
+    row[:] = columns.rows[i]
+    rate = gather(row, shared, at)
+    last = columns.last[i]
+    if told > last:
+        learn(row, shared, at, told - last, told - last, False, math.nan)
+        gather(row, shared, at)
+        since = max(now - told, 1.0)
+        learn(row, shared, at, since, since, True, since)
+        rate = gather(row, shared, at)
+    elif now > last:
+        learn(row, shared, at, now - last, now - last, False, math.nan)
+        rate = gather(row, shared, at)
+    return rate
+
+
+@compiled
+def worth_polling(
+    i: int,
+    g: int,
+    now: float,
+    price: float,
+    columns: LearnerColumns,
+    shared: Shared,
+    members: MemberColumns,
+    collections: CollectionColumns,
+    fleet: Floats,
+    at: Scratch,
+    row: Floats,
+) -> bool:
+    """Whether a signalled member is worth a poll now; if not, when to look at it again is noted."""
+    copied, told = columns.last[i], members.told[i]
+    rate = rate_after(i, now, told, columns, shared, at, row)
+    members.rate[i] = rate
+    precision, silence = precision_of(i, g, members, collections, fleet), silence_of(g, collections, fleet)
+    doubt = doubt_of(i, g, now, copied, rate, precision, silence, members, collections)
+    due = price * columns.cost[i] / columns.weight[i] if columns.weight[i] > 0.0 else math.inf
+    turn = ((i + 1) * _GOLDEN + copied * _GOLDEN) % 1.0
+    worth = pushed(rate, silence, precision, min(doubt, 50.0))[0]
+    if worth >= due * math.exp(2.0 * _JITTER * (turn - 0.5)) or now - copied > columns.longest[i]:
+        return True
+    since = max(now - told, 0.0)
+    members.check[i] = since + max(_GROWN * since, _LEAST_PAUSE * min(due, columns.longest[i]))
+    return False
+
+
+@compiled
+def next_unasked(
+    i: int, g: int, columns: LearnerColumns, members: MemberColumns, collections: CollectionColumns, fleet: Floats
+) -> float:
+    """When a member of a used collection is polled without a signal: a blind poll, or one for safety.
+
+    Its doubt grows by silent changes alone, from what it was at the last listing; blind polls are those of a window.
+    """
+    copied, rate = columns.last[i], float(members.rate[i])
+    heard = max(collections.asof[g], copied)
+    latest = copied + columns.longest[i]
+    due = latest
+    if members.signals[i] == 0:
+        silence = silence_of(g, collections, fleet)
+        doubt = doubt_of(i, g, heard, copied, rate, 0.5, silence, members, collections)
+        level = float(members.level[i])
+        if level < math.inf:
+            due = heard + max(level - doubt, 0.0) / (silence * rate)
+        if members.spacing[i] > 0.0:
+            due = min(due, heard + members.spacing[i])
+    return min(due, latest)
+
+
+@compiled
+def shown_share(entries: float, expected: float) -> float:
+    """`partial.shown_share` for one feed: the share of signals still on show after so many are expected."""
+    if entries <= 0.0 or expected <= 1e-9:
+        return 1.0
+    if expected > 20.0 * entries:
+        return entries / expected
+    n = int(entries)
+    return min(1.0 - poisson_tail(n - 1, expected) + n / expected * poisson_tail(n, expected), 1.0)
+
+
+@compiled
+def look(
+    price: float,
+    now: float,
+    starts: Integers,
+    which: Integers,
+    grid: Floats,
+    table: Floats,
+    columns: LearnerColumns,
+    shared: Shared,
+    members: MemberColumns,
+    collections: CollectionColumns,
+    fleet: Floats,
+    at: Scratch,
+    row: Floats,
+) -> float:
+    """Set the interval of every trusted collection, and each member's level and spacing; what will be spent per second.
+
+    Members stand in `which`, those of collection g from starts[g] to starts[g+1]. An interval is that of the grid at
+    which Σ max(g(T), plain) − price·cost/T is most; a collection for which none beats plain polling is not used.
+    """
+    spent = 0.0
+    for g in range(len(starts) - 1):
+        size = starts[g + 1] - starts[g]
+        collections.used[g] = False
+        collections.interval[g] = math.inf
+        if not collections.trusted[g] or size == 0:
+            continue
+        silence = silence_of(g, collections, fleet)
+        plain, gain, level, cycle = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+        signals = 0.0
+        for j in range(size):
+            i = which[starts[g] + j]
+            rate = float(members.rate[i])
+            due = price * columns.cost[i] / columns.weight[i] if columns.weight[i] > 0.0 else math.inf
+            plain[j] = plain_gaps(due * rate, table)
+            precision = precision_of(i, g, members, collections, fleet)
+            doubt = paying(rate, silence, precision, due, float(members.level[i]))
+            members.level[i] = doubt
+            gain[j] = columns.weight[i] * math.exp(-plain[j])
+            level[j] = math.exp(-doubt)
+            cycle[j] = pushed(rate, silence, precision, doubt)[1] if doubt < math.inf else math.inf
+            signals += (1.0 - silence) * rate / precision
+        best, chosen = 0.0, -1
+        for k in range(len(grid)):
+            shown = shown_share(collections.entries[g], signals * grid[k])
+            if shown < _LEAST_SHOWN:
+                break
+            more = -price * collections.cost[g] / grid[k]
+            for j in range(size):
+                i = which[starts[g] + j]
+                if level[j] > 0.0:
+                    due = price * columns.cost[i] / columns.weight[i]
+                    value = window_value(float(members.rate[i]), level[j], plain[j], due, grid[k])[0]
+                    more += shown * max(columns.weight[i] * value / grid[k] - gain[j], 0.0)
+            if more > best:
+                best, chosen = more, k
+        if chosen < 0:
+            continue
+        span = grid[chosen]
+        shown = shown_share(collections.entries[g], signals * span)
+        collections.used[g] = True
+        collections.interval[g] = span
+        spent += collections.cost[g] / span
+        for j in range(size):
+            i = which[starts[g] + j]
+            members.spacing[i] = 0.0
+            if level[j] <= 0.0:
+                continue
+            rate = float(members.rate[i])
+            due = price * columns.cost[i] / columns.weight[i]
+            _, blind, spacing = window_value(rate, level[j], plain[j], due, span)
+            if blind:
+                members.spacing[i] = spacing
+            kept = -math.expm1(-rate * span) / (rate * span)
+            asked = kept / cycle[j] if blind == 0 else blind / span + kept / cycle[j]
+            spent += columns.cost[i] * (shown * asked + (1.0 - shown) * rate / max(plain[j], 1e-9))
+    return spent
+
+
+@compiled
+def renew_rates(
+    starts: Integers,
+    which: Integers,
+    now: float,
+    columns: LearnerColumns,
+    shared: Shared,
+    members: MemberColumns,
+    collections: CollectionColumns,
+    at: Scratch,
+    row: Floats,
+) -> None:
+    """Each member's believed rate for planning: with the word of a trusted listing for its silence."""
+    for g in range(len(starts) - 1):
+        for j in range(starts[g], starts[g + 1]):
+            i = which[j]
+            if collections.trusted[g]:
+                heard = max(collections.asof[g] - collections.late[g], columns.last[i])
+                told = members.told[i] if members.signals[i] > 0 else -math.inf
+                members.rate[i] = rate_after(i, max(heard, told), told, columns, shared, at, row)
+            else:
+                members.rate[i] = gather(columns.rows[i], shared, at)

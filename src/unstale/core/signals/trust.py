@@ -1,0 +1,218 @@
+"""What signals have been worth so far: precision, silence, delay and credit, learned from what polls of members find.
+
+Rules of this file:
+1. Only polls of members teach trust. That a listing is silent is no evidence: one that never speaks would confirm itself.
+2. Counts fade with each lesson. The fleet is the prior of a collection, the collection that of a member.
+3. `credit` is the log likelihood that signals have gained over beliefs without them. It alone decides whether signals are
+   used, with a wide step between losing and winning it back: a liar may not flap.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from unstale.core.checks import Floats
+from unstale.core.learning.columns import Bits
+from unstale.core.learning.compiled import compiled
+from unstale.core.signals.scalars import LEAST_PRECISION
+
+#: what counts keep at each lesson: a member's, a collection's, the fleet's
+_OWN, _COLLECTION, _FLEET = 0.95, 0.998, 0.9995
+#: the prior of one in terms of the other, in polls; the fleet's own prior: 3 hits in 3.3
+_STRENGTH, _FIRST_HITS, _FIRST_TRIES = 3.0, 3.0, 3.3
+#: of silence: the fleet's first guess is 0.05, and each prior counts as so many expected changes
+_SILENT, _FIRST_SILENT = 2.0, 0.1
+_MOST_PRECISE, _LEAST_SILENT, _MOST_SILENT = 0.9999, 1e-6, 0.999
+#: what credit keeps at each lesson, of a collection and of the fleet; an outcome is never given less probability
+_CREDIT, _FLEET_CREDIT, _LEAST = 0.99, 0.999, 1e-3
+#: trust is lost below these (collection, fleet), and won back above these
+_LOST, _FLEET_LOST, _WON, _FLEET_WON = -3.0, -6.0, 6.0, 0.0
+#: lateness fades this much at each listing that shows a signal
+_LATE = 0.995
+
+# places in the fleet's row
+HITS, TRIES, SILENT, WATCHED, CREDIT = range(5)
+
+
+class MemberColumns(NamedTuple):
+    """What is kept of each member besides its belief: 38 bytes.
+
+    `told` is when its last signal says that it changed, `signals` how many listings have signalled it since its copy,
+    `uncovered` its collection's uncovered time when the copy was taken, `check` how long after `told` to look again.
+    `hits` of `tries` polls after a signal found a change. `rate`, `level` and `spacing` are what the last look at the
+    price made of it: the believed rate, the doubt at which a poll pays, the distance of blind polls (0: none).
+    """
+
+    told: Floats
+    check: Floats
+    uncovered: Floats
+    hits: Floats
+    tries: Floats
+    rate: Floats
+    level: Floats
+    spacing: Floats
+    signals: np.ndarray
+
+
+class CollectionColumns(NamedTuple):
+    """What is kept of each collection. Times are seconds; `entries` is 0 for a listing that shows all its members.
+
+    `asof` is the last listing, `due` the next, `interval` between them; `uncovered` all the time that no listing told of.
+    `silent` of `watched` expected changes came without a signal; `late` is how long after a change it may still be told.
+    """
+
+    cost: Floats
+    entries: Floats
+    asof: Floats
+    due: Floats
+    interval: Floats
+    uncovered: Floats
+    hits: Floats
+    tries: Floats
+    silent: Floats
+    watched: Floats
+    credit: Floats
+    late: Floats
+    #: share of its members that the last listings signalled, and that beliefs foretold, faded
+    spoken: Floats
+    foretold: Floats
+    trusted: Bits
+    used: Bits
+
+
+def member_columns(count: int, start: float) -> MemberColumns:
+    """Members without a signal."""
+
+    def small(value: float = 0.0) -> np.ndarray:
+        return np.full(count, value, np.float32)
+
+    return MemberColumns(
+        np.full(count, -np.inf), small(), small(), small(), small(), small(), small(1.0), small(), np.zeros(count, np.int16)
+    )
+
+
+def collection_columns(cost: Floats, entries: Floats, start: float) -> CollectionColumns:
+    """Collections that nobody has polled."""
+    count = len(cost)
+
+    def column(value: float = 0.0) -> Floats:
+        return np.full(count, value)
+
+    return CollectionColumns(
+        np.asarray(cost, np.float64),
+        np.asarray(entries, np.float64),
+        column(start),
+        column(start),
+        column(np.inf),
+        *(column() for _ in range(9)),
+        np.ones(count, np.bool_),
+        np.zeros(count, np.bool_),
+    )
+
+
+@compiled
+def precision_of(i: int, g: int, members: MemberColumns, collections: CollectionColumns, fleet: Floats) -> float:
+    """The share of a member's signals that is true, as far as polls have shown."""
+    of_fleet = (fleet[HITS] + _FIRST_HITS) / (fleet[TRIES] + _FIRST_TRIES)
+    shared = (collections.hits[g] + _STRENGTH * of_fleet) / (collections.tries[g] + _STRENGTH)
+    own = (members.hits[i] + _STRENGTH * shared) / (members.tries[i] + _STRENGTH)
+    return min(max(own, LEAST_PRECISION), _MOST_PRECISE)
+
+
+@compiled
+def silence_of(g: int, collections: CollectionColumns, fleet: Floats) -> float:
+    """The share of changes that a collection does not signal."""
+    of_fleet = (fleet[SILENT] + _FIRST_SILENT) / (fleet[WATCHED] + _SILENT)
+    own = (collections.silent[g] + _SILENT * of_fleet) / (collections.watched[g] + _SILENT)
+    return min(max(own, _LEAST_SILENT), _MOST_SILENT)
+
+
+@compiled
+def unheard(i: int, g: int, now: float, copied: float, members: MemberColumns, collections: CollectionColumns) -> float:
+    """Of the time since a copy, how much no listing has told of."""
+    known = max(collections.asof[g] - collections.late[g], copied)
+    return min(max(now - known + collections.uncovered[g] - members.uncovered[i], 0.0), max(now - copied, 0.0))
+
+
+@compiled
+def doubt_of(
+    i: int,
+    g: int,
+    now: float,
+    copied: float,
+    rate: float,
+    precision: float,
+    silence: float,
+    members: MemberColumns,
+    collections: CollectionColumns,
+) -> float:
+    """The doubt about a member's copy: `noisy.doubt` of what is kept of it."""
+    apart = unheard(i, g, now, copied, members, collections)
+    covered = max(now - copied - apart, 0.0)
+    told = -math.log1p(-precision) * members.signals[i] if members.signals[i] > 0 else 0.0
+    return rate * (silence * covered + apart) + told
+
+
+@compiled
+def lesson(
+    i: int,
+    g: int,
+    now: float,
+    copied: float,
+    changed: bool,
+    without: float,
+    members: MemberColumns,
+    collections: CollectionColumns,
+    fleet: Floats,
+) -> None:
+    """What a poll of a member teaches of its signals; `without` is the log probability that its belief alone gave."""
+    hit = 1.0 if changed else 0.0
+    rate, precision = float(members.rate[i]), precision_of(i, g, members, collections, fleet)
+    silence = silence_of(g, collections, fleet)
+    doubt = doubt_of(i, g, now, copied, rate, precision, silence, members, collections)
+    stale = min(max(-math.expm1(-doubt), _LEAST), 1.0 - _LEAST)
+    gained = math.log(stale if changed else 1.0 - stale) - min(max(without, math.log(_LEAST)), -_LEAST)
+    collections.credit[g] = _CREDIT * collections.credit[g] + gained
+    fleet[CREDIT] = _FLEET_CREDIT * fleet[CREDIT] + gained
+    apart = unheard(i, g, now, copied, members, collections)
+    covered = now - copied - apart
+    if members.signals[i] > 0:
+        members.hits[i], members.tries[i] = _OWN * members.hits[i] + hit, _OWN * members.tries[i] + 1.0
+        collections.hits[g] = _COLLECTION * collections.hits[g] + hit
+        collections.tries[g] = _COLLECTION * collections.tries[g] + 1.0
+        fleet[HITS], fleet[TRIES] = _FLEET * fleet[HITS] + hit, _FLEET * fleet[TRIES] + 1.0
+    elif covered > 0.0:
+        # A change without a signal lay in the covered time, or in the time that no listing told of.
+        share = hit * silence * covered / (silence * covered + apart)
+        watched = -math.expm1(-rate * covered)
+        collections.silent[g] = _COLLECTION * collections.silent[g] + share
+        collections.watched[g] = _COLLECTION * collections.watched[g] + watched
+        fleet[SILENT] = _FLEET * fleet[SILENT] + share
+        fleet[WATCHED] = _FLEET * fleet[WATCHED] + watched
+
+
+@compiled
+def forget(i: int, g: int, members: MemberColumns, collections: CollectionColumns) -> None:
+    """A member has a new copy: its signals are dealt with."""
+    members.signals[i] = 0
+    members.uncovered[i] = collections.uncovered[g]
+    members.check[i] = np.inf
+
+
+@compiled
+def judge(collections: CollectionColumns, fleet: Floats) -> None:
+    """Which collections are trusted, by their credit and the fleet's."""
+    for g in range(len(collections.credit)):
+        if collections.trusted[g]:
+            collections.trusted[g] = collections.credit[g] > _LOST and fleet[CREDIT] > _FLEET_LOST
+        else:
+            collections.trusted[g] = collections.credit[g] > _WON and fleet[CREDIT] > _FLEET_WON
+
+
+@compiled
+def late(g: int, told: float, before: float, collections: CollectionColumns) -> None:
+    """A change told only now that an earlier listing should have told: how late tidings may come."""
+    collections.late[g] = max(_LATE * collections.late[g], before - told)
