@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+    from unstale.planning.collections import CollectedFleetPlan
+
+
 class FleetPlan:
     """The plan of a table: one row per source, in the table's order, with everything in days."""
 
@@ -173,13 +176,16 @@ def plan(
     objective: str = "freshness",
     order: str = "fixed",
     host_cap: float | str | Mapping[str, float | str] | None = None,
-) -> FleetPlan:
+    collections: Any = None,
+) -> FleetPlan | CollectedFleetPlan:
     """Divide a budget of polls so that the copies are freshest.
 
     `fleet` is a table (pandas, polars, Arrow, or a dict of columns) with columns id and change_rate and, if you
     like, weight, cost, host, min_interval, max_interval, process; or give `rates`, `weights`, … as arrays.
     Give either a `budget` (cost per day, or text like "100/h") or a `target`: the freshness (or, with another
     objective, the mean penalty) to reach with the least budget. Bare numbers are per day, or days.
+    `collections` is a table of what tells about many sources at once (id; cost, host, min_interval, max_interval,
+    recall, precision); the column `collection` of the fleet says which of them tells about each source.
 
     >>> made = plan(rates=[1, 2, 3, 4, 5], budget=5)
     >>> made.sync_rate.round(2).tolist(), round(made.fleet_freshness, 4)
@@ -207,7 +213,15 @@ def plan(
             f"drop {', '.join(sorted(arrays))}",
         )
         sources = columns(fleet)
-    return plan_columns(sources, budget=budget, target=target, objective=objective, order=order, host_cap=host_cap)
+    return plan_columns(
+        sources,
+        budget=budget,
+        target=target,
+        objective=objective,
+        order=order,
+        host_cap=host_cap,
+        collections=collections,
+    )
 
 
 def plan_columns(
@@ -218,7 +232,8 @@ def plan_columns(
     objective: str = "freshness",
     order: str = "fixed",
     host_cap: float | str | Mapping[str, float | str] | None = None,
-) -> FleetPlan:
+    collections: Any = None,
+) -> FleetPlan | CollectedFleetPlan:
     """The same for columns that are checked already."""
     require(
         (budget is None) != (target is None),
@@ -227,6 +242,19 @@ def plan_columns(
         "or target must be given, and not both",
         "give budget='1000/day', or target=0.9",
     )
+    if collections is not None:
+        from unstale.planning.collections import plan_with_collections
+
+        return plan_with_collections(
+            sources,
+            collections,
+            budget=budget,
+            target=target,
+            objective=objective,
+            order=order,
+            host_cap=host_cap,
+            caps=_caps,
+        )
     problem = Fleet.of(
         _value(sources, objective, order),
         weight=sources.weight,

@@ -93,7 +93,7 @@ def columns(data: Any) -> TableColumns:
         raise InputError(_missing("id", names))
     if table.num_rows == 0:
         raise InputError(sentence("table", "with 0 rows", "has no sources", "give at least one row"))
-    _unique_ids(table)
+    unique_ids(table)
     host, host_names = _hosts(table, names)
     return TableColumns(
         table=table,
@@ -104,13 +104,13 @@ def columns(data: Any) -> TableColumns:
         host_names=host_names,
         min_interval=_optional(table, names, "min_interval", 0.0, least=0.0, parse=parse_duration),
         max_interval=_optional(table, names, "max_interval", np.inf, above=0.0, parse=parse_duration),
-        process=_text(table, names, "process"),
+        process=text_column(table, names, "process"),
     )
 
 
 def _change_rate(table: pa.Table, names: set[str]) -> Floats:
     if "change_rate" in names:
-        return _numbers(table, "change_rate", None, least=0.0, most=LARGEST, parse=parse_rate)
+        return number_column(table, "change_rate", None, least=0.0, most=LARGEST, parse=parse_rate)
     if {"changes", "observed"} <= names:
         return _counted(table, names)
     raise InputError(_missing("change_rate", names))
@@ -124,11 +124,11 @@ def _counted(table: pa.Table, names: set[str]) -> Floats:
     bias-reduced estimate of Cho & Garcia-Molina (2003), with a half added on both sides, so that neither a source
     that never changed nor one that always did is put beyond all polls.
     """
-    changes = _numbers(table, "changes", None, least=0.0)
-    observed = _numbers(table, "observed", None, above=0.0, parse=parse_duration)
+    changes = number_column(table, "changes", None, least=0.0)
+    observed = number_column(table, "observed", None, above=0.0, parse=parse_duration)
     if "polls" not in names:
         return (changes + 0.5) / observed
-    polls = _numbers(table, "polls", None, above=0.0)
+    polls = number_column(table, "polls", None, above=0.0)
     _refuse(table, "changes", changes, changes <= polls, "must be at most polls")
     return -np.log((polls - changes + 0.5) / (polls + 1.0)) * polls / observed
 
@@ -144,10 +144,10 @@ def _optional(
     most: float = np.inf,
     parse: Callable[[str, str], float] | None = None,
 ) -> Floats | None:
-    return _numbers(table, name, default, above=above, least=least, most=most, parse=parse) if name in names else None
+    return number_column(table, name, default, above=above, least=least, most=most, parse=parse) if name in names else None
 
 
-def _numbers(
+def number_column(
     table: pa.Table,
     name: str,
     default: float | None,
@@ -157,6 +157,7 @@ def _numbers(
     most: float = np.inf,
     parse: Callable[[str, str], float] | None = None,
 ) -> Floats:
+    """A column of numbers, or of text with units; the first row that breaks a rule is refused by name."""
     column = table.column(name)
     if pa.types.is_string(column.type):
         column = _parsed(table, name, column, parse)
@@ -220,7 +221,8 @@ def _where(table: pa.Table, row: int) -> str:
     return f"row {row + 1} (id {table.column('id')[row].as_py()!r})"
 
 
-def _unique_ids(table: pa.Table) -> None:
+def unique_ids(table: pa.Table) -> None:
+    """Refuse a table whose ids are not one for each row."""
     ids = table.column("id")
     if ids.null_count:
         row = int(pc.index(ids.is_null(), True).as_py())
@@ -237,7 +239,7 @@ def _unique_ids(table: pa.Table) -> None:
 
 def _hosts(table: pa.Table, names: set[str]) -> tuple[NDArray[np.intp] | None, list[str]]:
     """Host codes and names. A source without a host is its own: no other shares its cap."""
-    texts = _text(table, names, "host")
+    texts = text_column(table, names, "host")
     if texts is None:
         return None, []
     ids = table.column("id")
@@ -247,7 +249,8 @@ def _hosts(table: pa.Table, names: set[str]) -> tuple[NDArray[np.intp] | None, l
     return codes, list(seen)
 
 
-def _text(table: pa.Table, names: set[str], name: str) -> NDArray[np.object_] | None:
+def text_column(table: pa.Table, names: set[str], name: str) -> NDArray[np.object_] | None:
+    """A column as text, None where the table has none."""
     if name not in names:
         return None
     return np.array(pc.cast(table.column(name), pa.string()).to_pylist(), dtype=object)

@@ -111,6 +111,31 @@ def value(doubt: ArrayLike, change_rate: ArrayLike, recall: ArrayLike, precision
         return np.asarray(np.where(rate > 0, np.where(s < np.inf, total, 1.0 / rate), 0.0))
 
 
+def mean_cycle(doubt: ArrayLike, change_rate: ArrayLike, recall: ArrayLike, precision: ArrayLike) -> Floats:
+    """The mean time that a fresh copy takes to reach a doubt: a member polled there is polled once so often.
+
+    M(S) = Σ over n with n·B < S of P(n+1, γ·τ)/γ, τ = (S − n·B)/α; S/λ without signals. The value's slope is V' =
+    e^(−S)·M, and 1/M is how fast what a member brings falls with its due. Signals pushed; known rates.
+    [docs/theory/signals.md, (6)].
+
+    >>> round(float(mean_cycle(1.0, 1.0, 0.8, 0.7)), 6)
+    1.027622
+    """
+    given = (np.asarray(x, np.float64) for x in (doubt, change_rate))
+    s, rate, r, pi = np.broadcast_arrays(*given, _shares("recall", recall), _shares("precision", precision, above=0))
+    silent, signals, each = (1.0 - r) * rate, r * rate / pi, signal_doubt(pi)
+    total = np.zeros(s.shape)
+    with np.errstate(all="ignore"):
+        for n in range(_MOST):
+            left = s - (n * each if n else 0.0)
+            some = left > 0.0
+            if not some.any():
+                break
+            time = np.where(some, np.where(silent > 0, left / silent, np.inf), 0.0)
+            total = total + np.where(some & (signals > 0), gammainc(n + 1, signals * time) / signals, 0.0)
+        return np.asarray(np.where(signals > 0, total, s / rate))
+
+
 def limit(change_rate: ArrayLike) -> Floats:
     """What a poll of a member is worth at most, 1/change_rate: it is abandoned iff due is as much, whatever the noise.
 

@@ -26,8 +26,10 @@ _STRENGTH, _FIRST_HITS, _FIRST_TRIES = 3.0, 3.0, 3.3
 #: of silence: the fleet's first guess is 0.05, and each prior counts as so many expected changes
 _SILENT, _FIRST_SILENT = 2.0, 0.1
 _MOST_PRECISE, _LEAST_SILENT, _MOST_SILENT = 0.9999, 1e-6, 0.999
-#: what credit keeps at each lesson, of a collection and of the fleet; an outcome is never given less probability
-_CREDIT, _FLEET_CREDIT, _LEAST = 0.99, 0.999, 1e-3
+#: credit is kept within these: merits of long ago are soon used up, and so is a bad name
+_WORST, _BEST = -10.0, 40.0
+#: an outcome is never given less probability
+_LEAST = 1e-3
 #: trust is lost below these (collection, fleet), and won back above these
 _LOST, _FLEET_LOST, _WON, _FLEET_WON = -3.0, -6.0, 6.0, 0.0
 #: lateness fades this much at each listing that shows a signal
@@ -175,8 +177,8 @@ def lesson(
     doubt = doubt_of(i, g, now, copied, rate, precision, silence, members, collections)
     stale = min(max(-math.expm1(-doubt), _LEAST), 1.0 - _LEAST)
     gained = math.log(stale if changed else 1.0 - stale) - min(max(without, math.log(_LEAST)), -_LEAST)
-    collections.credit[g] = _CREDIT * collections.credit[g] + gained
-    fleet[CREDIT] = _FLEET_CREDIT * fleet[CREDIT] + gained
+    collections.credit[g] = min(max(collections.credit[g] + gained, _WORST), _BEST)
+    fleet[CREDIT] = min(max(fleet[CREDIT] + gained, _WORST), _BEST)
     apart = unheard(i, g, now, copied, members, collections)
     covered = now - copied - apart
     if members.signals[i] > 0:

@@ -61,7 +61,8 @@ def listed(setting: Setting, polls_per_change: float, seed: int, sees: Sees) -> 
 class _Player:
     def __init__(self, setting: Setting, polls_per_change: float, seed: int, sees: Sees, told: Shown) -> None:
         n = len(setting)
-        self.setting, self.told, self.modified = setting, told, sees.modified
+        self.setting, self.told, self.modified, self.always = setting, told, sees.modified, sees.liar == "always"
+        self.marks = np.full(n, -np.inf)
         self.budget = setting.budget(polls_per_change)
         mean = n / self.budget
         self.mean = mean
@@ -186,7 +187,8 @@ class _Player:
         which, polled, listing = np.empty(size, np.int64), np.empty(size), np.empty((size, 2))
         made, looked = _play(
             now, until, price, setting.trace.starts, setting.trace.times, seen, self.modified, told.starts, told.which,
-            told.told_at, told.shown_at, told.member, told.signals_from, place, *self._known(), learner.timing, self.members,
+            told.told_at, told.shown_at, told.member, told.signals_from, place, self.always, self.marks,
+            *self._known(), learner.timing, self.members,
             self.collections, self.fleet, learner._room, self.row, which, polled, listing,
         )  # fmt: skip
         if made > size or looked > size:
@@ -228,7 +230,7 @@ def _poll(
 def _play(
     now: float, until: float, price: float, starts: Integers, times: Floats, seen: Integers, modified: bool,
     groups: Integers, grouped: Integers, told_at: Floats, shown_at: Floats, member: Integers, signals_from: Integers,
-    place: Integers, columns: LearnerColumns, shared: Shared, timing: SharedTiming, members: MemberColumns,
+    place: Integers, always: bool, marks: Floats, columns: LearnerColumns, shared: Shared, timing: SharedTiming, members: MemberColumns,
     collections: CollectionColumns, fleet: Floats, at: Scratch, row: Floats,
     which: Integers, polled: Floats, listing: Floats,
 ) -> tuple[int, int]:  # fmt: skip
@@ -268,7 +270,7 @@ def _play(
             looked += 1
             made = _list(
                 g, begun, price, starts, times, seen, modified, groups, grouped, told_at, shown_at, member, signals_from,
-                place, columns, shared, timing, members, collections, fleet, at, row, which, polled, made,
+                place, always, marks, columns, shared, timing, members, collections, fleet, at, row, which, polled, made,
             )  # fmt: skip
             collections.due[g] = begun + collections.interval[g]
     return made, looked
@@ -278,7 +280,7 @@ def _play(
 def _list(
     g: int, now: float, price: float, starts: Integers, times: Floats, seen: Integers, modified: bool,
     groups: Integers, grouped: Integers, told_at: Floats, shown_at: Floats, member: Integers, signals_from: Integers,
-    place: Integers, columns: LearnerColumns, shared: Shared, timing: SharedTiming, members: MemberColumns,
+    place: Integers, always: bool, marks: Floats, columns: LearnerColumns, shared: Shared, timing: SharedTiming, members: MemberColumns,
     collections: CollectionColumns, fleet: Floats, at: Scratch, row: Floats, which: Integers, polled: Floats, made: int,
 ) -> int:  # fmt: skip
     """Poll one collection: what is on show since the last time, and the members that this makes worth a poll."""
@@ -288,19 +290,20 @@ def _list(
     while last < signals_from[g + 1] and shown_at[last] <= now:
         last += 1
     place[g] = last
+    size = groups[g + 1] - groups[g]
     entries = int(collections.entries[g])
     if entries > 0 and last - first > entries:
         first = last - entries
         # What scrolled out is seen: the oldest entry on show is newer than the last listing.
         collections.uncovered[g] += max(told_at[first] - before, 0.0)
-    size = groups[g + 1] - groups[g]
-    expected = 0.0
+    expected, heard = 0.0, 0
     for j in range(groups[g], groups[g + 1]):
         expected += -math.expm1(-members.rate[grouped[j]] * (now - before))
-    heard = 0
-    for k in range(first, last):
-        i = member[k]
-        if told_at[k] > columns.last[i] and members.told[i] <= before:
+    count = size if always else last - first
+    for k in range(count):
+        i = grouped[groups[g] + k] if always else member[first + k]
+        if marks[i] < now:
+            marks[i] = now
             heard += 1
     collections.spoken[g] = 0.8 * collections.spoken[g] + 0.2 * heard / size
     collections.foretold[g] = 0.8 * collections.foretold[g] + 0.2 * expected / size
@@ -308,8 +311,8 @@ def _list(
     if collections.spoken[g] > _SHOUTED and collections.foretold[g] < _EXPECTED:
         collections.uncovered[g] += now - before
         return made
-    for k in range(first, last):
-        i, told = member[k], told_at[k]
+    for k in range(count):
+        i, told = (grouped[groups[g] + k], now) if always else (member[first + k], told_at[first + k])
         if told < before - collections.late[g]:
             late(g, told, before, collections)
         if told > columns.last[i]:
@@ -317,9 +320,9 @@ def _list(
                 members.signals[i] = min(members.signals[i] + 1, 1000)
             members.told[i] = told
     if collections.used[g]:
-        for k in range(first, last):
-            i = member[k]
-            if members.signals[i] > 0 and members.told[i] == told_at[k] and worth_polling(
+        for k in range(count):
+            i, told = (grouped[groups[g] + k], now) if always else (member[first + k], told_at[first + k])
+            if members.signals[i] > 0 and members.told[i] == told and worth_polling(
                 i, g, now, price, columns, shared, members, collections, fleet, at, row
             ):  # fmt: skip
                 made = _poll(

@@ -1,0 +1,299 @@
+"""Plans with collections: two tables in, one plan out, with listing polls, polls of members and what certifies them.
+
+Rules of this file:
+1. The column `collection` of the sources names a row of the table of collections; empty means none.
+2. Bare numbers are per day, or days, as in the table of sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from unstale.core.baselines import uniform
+from unstale.core.checks import Floats
+from unstale.core.fleet import Fleet
+from unstale.core.price import plan as plan_alone
+from unstale.core.signals.answers import CollectionTable, Rows
+from unstale.core.signals.plan import CollectedFleet, CollectedPlan, least_collected, plan_collected
+from unstale.core.values import PoissonFreshness
+from unstale.errors import InputError, require, sentence
+from unstale.planning.table import TableColumns, as_table, number_column, text_column, unique_ids
+from unstale.units import format_duration, parse_duration, parse_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    #: caps of the hosts of a table, from what a user gave
+    Caps = Callable[[TableColumns, float | str | Mapping[str, float | str] | None], Floats | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CollectionRows:
+    """A checked table of collections, and the collection of each source."""
+
+    table: pa.Table
+    columns: CollectionTable
+    host: list[str | None]
+    member: Rows
+
+
+def collection_rows(data: Any, sources: TableColumns) -> CollectionRows:
+    """Check the table of collections (id; cost, host, min_interval, max_interval, recall, precision), and who belongs."""
+    table = as_table(data)
+    names = set(table.column_names)
+    require("id" in names, "collections", "without a column id", "must name each collection", "add a column id")
+    unique_ids(table)
+
+    def column(name: str, default: float, **rule: Any) -> Floats:
+        if name not in names:
+            return np.full(table.num_rows, default)
+        return number_column(table, name, default, **rule)
+
+    columns = CollectionTable(
+        column("cost", 1.0, above=0.0),
+        column("min_interval", 0.0, least=0.0, parse=parse_duration),
+        column("max_interval", np.inf, above=0.0, parse=parse_duration),
+        column("recall", 1.0, least=0.0, most=1.0),
+        column("precision", 1.0, above=0.0, most=1.0),
+    )
+    crossed = columns.shortest > columns.longest
+    if crossed.any():
+        row = int(np.argmax(crossed))
+        raise InputError(
+            sentence(
+                f"row {row + 1}: min_interval",
+                f"{columns.shortest[row]:g}",
+                f"must not exceed max_interval {columns.longest[row]:g}",
+                "swap them",
+            )
+        )
+    host = text_column(table, names, "host")
+    hosts = [None] * table.num_rows if host is None else [text or None for text in host]
+    return CollectionRows(table, columns, hosts, _members(table, sources))
+
+
+def _members(table: pa.Table, sources: TableColumns) -> Rows:
+    given = text_column(sources.table, set(sources.table.column_names), "collection")
+    require(
+        given is not None,
+        "collections",
+        "given",
+        "need a column collection in the table of sources",
+        "add it: the id of the collection that tells about each source",
+    )
+    assert given is not None
+    known = {text: k for k, text in enumerate(pc.cast(table.column("id"), pa.string()).to_pylist())}
+    member = np.full(len(given), -1, np.intp)
+    for i, text in enumerate(given):
+        if text in (None, ""):
+            continue
+        require(
+            text in known,
+            f"row {i + 1}: collection",
+            repr(text),
+            "is not in the table of collections",
+            "add it there, or correct its spelling",
+        )
+        member[i] = known[text]
+    return member
+
+
+class CollectedFleetPlan:
+    """A plan with collections: one row per source and one per collection, in the tables' orders, everything in days."""
+
+    objective = "freshness"
+
+    def __init__(self, sources: TableColumns, rows: CollectionRows, plan: CollectedPlan) -> None:
+        self.sources, self.rows, self.plan = sources, rows, plan
+
+    @property
+    def price(self) -> float:
+        """Weighted staleness that one more unit of budget per day would remove."""
+        return self.plan.price
+
+    @property
+    def spent(self) -> float:
+        return self.plan.spent
+
+    @property
+    def budget(self) -> float:
+        return self.plan.budget
+
+    @property
+    def sync_rate(self) -> Floats:
+        """Polls per day of each source: after signals, and blind ones."""
+        return self.plan.sync_rate
+
+    @cached_property
+    def interval(self) -> Floats:
+        """Mean days between polls of each source; inf if it is abandoned."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(1.0 / self.sync_rate)
+
+    @cached_property
+    def listing_interval(self) -> Floats:
+        """Days between polls of each collection; inf if it is not polled."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(1.0 / self.plan.listing_rate)
+
+    @property
+    def freshness(self) -> Floats:
+        """Share of time each copy equals its source."""
+        return self.plan.freshness
+
+    @cached_property
+    def abandoned(self) -> NDArray[np.bool_]:
+        return np.asarray((self.sync_rate == 0) & (self.sources.change_rate > 0) & (self._weight > 0))
+
+    @cached_property
+    def fleet_freshness(self) -> float:
+        """Weighted mean freshness."""
+        total = float(self._weight.sum())
+        return self.plan.weighted_freshness / total if total > 0 else 1.0
+
+    @cached_property
+    def rivals(self) -> dict[str, float]:
+        """Weighted mean freshness without listings, for the same budget: planned, and all equally often."""
+        fleet = self.plan.problem.fleet
+        alone = plan_alone(replace(fleet, least_rate=None, most_rate=None), self.spent).sync_rate
+        even = uniform(self.sources.change_rate, fleet.weights(), fleet.costs(), self.spent)
+        return {"without_collections": self._fresh(alone), "uniform": self._fresh(even)}
+
+    def table(self) -> pa.Table:
+        """The rows of the sources plus sync_rate, interval, freshness and abandoned."""
+        return _with(self.sources.table, self, ("sync_rate", "interval", "freshness", "abandoned"))
+
+    def listing_table(self) -> pa.Table:
+        """The rows of the collections plus members, listing_rate and listing_interval."""
+        out = self.rows.table
+        for name, values in (
+            ("members", np.bincount(self.rows.member[self.rows.member >= 0], minlength=out.num_rows)),
+            ("listing_rate", self.plan.listing_rate),
+            ("listing_interval", self.listing_interval),
+        ):
+            out = out.drop_columns([name]) if name in out.column_names else out
+            out = out.append_column(name, [values])
+        return out
+
+    def summary(self) -> dict[str, Any]:
+        """The plan in numbers, keys from the glossary."""
+        return {
+            "objective": self.objective,
+            "sources": len(self.sync_rate),
+            "collections": len(self.plan.listing_rate),
+            "collections_polled": int(np.count_nonzero(self.plan.listing_rate)),
+            "price": self.price,
+            "spent": self.spent,
+            "spent_on_listings": float(self.rows.columns.cost @ self.plan.listing_rate),
+            "budget": self.budget,
+            "freshness": self.fleet_freshness,
+            "freshness_without_collections": self.rivals["without_collections"],
+            "freshness_uniform": self.rivals["uniform"],
+            "abandoned": int(np.count_nonzero(self.abandoned)),
+            "bound": self.plan.bound / max(float(self._weight.sum()), 1e-300),
+            "gap": self.plan.gap,
+        }
+
+    def explain(self, id_: str) -> str:
+        """Why this source or collection is polled as it is, in one sentence."""
+        ids = pc.cast(self.rows.table.column("id"), pa.string())
+        k = int(pc.index(ids, id_).as_py())
+        return self._explain_collection(k, id_) if k >= 0 else self._explain_source(self.sources.row_of(id_), id_)
+
+    def _explain_collection(self, k: int, id_: str) -> str:
+        members, cost = int(np.count_nonzero(self.rows.member == k)), float(self.rows.columns.cost[k])
+        if self.plan.listing_rate[k] == 0:
+            return (
+                f"{id_} is not polled: at today's price what it would tell of its {members} members is not worth"
+                f" {cost:g}, and they are polled without it."
+            )
+        every = format_duration(float(self.listing_interval[k]))
+        return f"{id_} is polled every {every}: then what it tells of its {members} members is worth its cost {cost:g}."
+
+    def _explain_source(self, i: int, id_: str) -> str:
+        rate, group = float(self.sources.change_rate[i]), int(self.rows.member[i])
+        facts = f"it changes about every {format_duration(1 / rate)}" if rate else "it never changes"
+        if self.sync_rate[i] == 0:
+            return f"{id_} is not polled: {facts}, and a poll of it does not pay at today's price."
+        every = format_duration(float(self.interval[i]))
+        if group < 0 or self.plan.listing_rate[group] == 0:
+            return f"{id_} is polled every {every}: {facts}, and at today's price a poll pays after that."
+        listing = self.rows.table.column("id")[group].as_py()
+        often = format_duration(float(self.listing_interval[group]))
+        return f"{id_} is polled when {listing}, polled every {often}, says so: every {every} on average; {facts}."
+
+    def curve(self, points: int = 15) -> tuple[Floats, Floats]:
+        """Budgets around this one and the fleet freshness each would buy."""
+        budgets = np.geomspace(self.spent / 10, self.spent * 10, points) if self.spent > 0 else np.zeros(0)
+        total = max(float(self._weight.sum()), 1e-300)
+        return budgets, np.array(
+            [plan_collected(self.plan.problem, float(b)).weighted_freshness / total for b in budgets]
+        )
+
+    @cached_property
+    def _weight(self) -> Floats:
+        return np.broadcast_to(np.asarray(self.plan.problem.fleet.weights(), float), self.sync_rate.shape)
+
+    def _fresh(self, sync_rate: Floats) -> float:
+        with np.errstate(divide="ignore"):
+            stale = PoissonFreshness(self.sources.change_rate).staleness(1.0 / sync_rate)
+        total = float(self._weight.sum())
+        return 1.0 - float(self._weight @ stale) / total if total > 0 else 1.0
+
+
+def plan_with_collections(
+    sources: TableColumns,
+    collections: Any,
+    *,
+    budget: float | str | None,
+    target: float | None,
+    objective: str,
+    order: str,
+    host_cap: float | str | Mapping[str, float | str] | None,
+    caps: Caps,
+) -> CollectedFleetPlan:
+    """The plan of sources that collections tell about."""
+    require(
+        objective == "freshness" and order == "fixed" and sources.process is None,
+        "collections",
+        "given",
+        "are planned for freshness, Poisson changes and polls in fixed order alone",
+        "leave out objective, order and process, or the collections",
+    )
+    rows = collection_rows(collections, sources)
+    named = list(sources.host_names) if sources.host is not None else []
+    for host in rows.host:
+        if host is not None and sources.host is not None and host not in named:
+            named.append(host)
+    sources = replace(sources, host_names=named)
+    host_rows = np.array([named.index(h) if h is not None and h in named else -1 for h in rows.host], np.intp)
+    fleet = Fleet.of(
+        PoissonFreshness(sources.change_rate),
+        weight=sources.weight,
+        cost=sources.cost,
+        host=sources.host,
+        cap=caps(sources, host_cap),
+        shortest=sources.min_interval,
+        longest=sources.max_interval,
+        host_names=sources.host_names,
+    )
+    problem = CollectedFleet(fleet, rows.member, rows.columns, host_rows)
+    if budget is not None:
+        return CollectedFleetPlan(sources, rows, plan_collected(problem, parse_rate(budget, "budget")))
+    assert target is not None
+    return CollectedFleetPlan(sources, rows, least_collected(problem, target))
+
+
+def _with(table: pa.Table, made: CollectedFleetPlan, names: tuple[str, ...]) -> pa.Table:
+    for name in names:
+        table = table.drop_columns([name]) if name in table.column_names else table
+        table = table.append_column(name, [getattr(made, name)])
+    return table
