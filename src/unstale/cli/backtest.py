@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: what --json says of each row
 _KEYS = ("policy", "polls_per_change", "freshness", "freshness_se", "age", "penalty", "polls", "budget")
-_NOTES = {"unstale": "unstale (ours)", "oracle": "oracle (true rates)"}
+_NOTES = {"signals": "unstale with signals", "unstale": "unstale (ours)", "oracle": "oracle (true rates)"}
 
 
 @click.command()
@@ -51,6 +51,23 @@ _NOTES = {"unstale": "unstale (ours)", "oracle": "oracle (true rates)"}
     show_default="1",
     help="Another seed, other phases and another sample.",
 )
+@click.option(
+    "--sees",
+    "seen",
+    default="bits",
+    show_default=True,
+    metavar="WHAT",
+    help="What polls show: bits, modified, listing, feed:N, groups:COLUMN or groups:N; more than bits adds a line.",
+)
+@click.option("--listing-cost", default=1.0, show_default="1", help="What one poll of a listing costs.")
+@click.option("--noise", metavar="LIST", help="Signals that err: precision=.7,recall=.8,delay=1h.")
+@click.option(
+    "--liar",
+    is_flag=False,
+    flag_value="always",
+    metavar="[HOW]",
+    help="Signals that mean nothing: always (if not told), never or random.",
+)
 @click.option("--plot", metavar="FILE", help="Draw freshness against polls into FILE (.png, .svg, .html).")
 @click.option("--json", "as_json", is_flag=True, help="Print a list of rows; age in days, polls and budget in all.")
 def backtest(
@@ -63,6 +80,10 @@ def backtest(
     end: str | None,
     at_most: int | None,
     seed: int,
+    seen: str,
+    listing_cost: float,
+    noise: str | None,
+    liar: str | None,
     plot: str | None,
     as_json: bool,
 ) -> None:
@@ -70,7 +91,9 @@ def backtest(
 
     TRACE is a table with the columns source and t, one row for each change (CSV, Parquet, JSON lines). Every policy
     sees only what its own polls would have shown, and spends the same polls. Sources with at least 5 changes take
-    part. The first 40 % of the time is for learning; polls and freshness are counted over the rest.
+    part. The first 40 % of the time is for learning; polls and freshness are counted over the rest. With --sees
+    listing one look tells about all sources, with feed:20 about the last 20 changes, with groups:COLUMN about
+    those that have the same in this column of TRACE (groups:25: about 25 neighbours); such looks are paid for.
 
     \b
       unstale       ours: beliefs, a price, the time of day
@@ -84,6 +107,7 @@ def backtest(
     \b
       unstale backtest trace.parquet
       unstale backtest trace.parquet --from 2019 --to 2025 --polls-per-change 0.5,2 --plot curve.png
+      unstale backtest trace.parquet --policies unstale,uniform --sees listing --noise precision=.7,recall=.8
     """
     each = _numbers(budgets)
     chosen = None if policies is None else [name.strip() for name in policies.split(",") if name.strip()]
@@ -91,10 +115,12 @@ def backtest(
         stages.next("loading")
         from unstale.report.picture import checked
         from unstale.sim.backtest.run import backtest as run
+        from unstale.sim.backtest.sees import sees
         from unstale.traces.read import read
         from unstale.traces.weights import weigh
 
         plot = plot and checked(plot)
+        shown = sees(seen, listing_cost, noise, liar)
         window = moment("from", start), moment("to", end)
         stages.next("reading")
         trace, problems = read(file)
@@ -103,7 +129,9 @@ def backtest(
             weighted = weigh(trace, weights)
             trace, weight = weighted.trace, weighted.weight
             notes += weighted.lines()
-        played = run(trace, each, chosen, objective, weight, *window, seed, at_most, stages.next)
+        if shown is not None and shown.listing and seen.startswith("groups:") and shown.groups is None:
+            shown = replace(shown, groups=_groups(file, seen.partition(":")[2]))
+        played = run(trace, each, chosen, objective, weight, *window, seed, at_most, stages.next, shown)
         notes += _unmatched(played)
         if plot:
             stages.next("drawing")
@@ -119,6 +147,20 @@ def backtest(
     _print(played)
     if plot:
         console().print(f"\nThe figure is in {plot}.", highlight=False)
+
+
+def _groups(file: str, column: str) -> dict[str, str]:
+    """The collection of each source: what its last row says."""
+    from unstale import files
+
+    table = files.read(file)
+    if column not in table.column_names:
+        have = ", ".join(table.column_names)
+        raise InputError(sentence("column", repr(column), "is missing", f"the trace has: {have}"))
+    return {
+        str(k): str(v)
+        for k, v in zip(table.column("source").to_pylist(), table.column(column).to_pylist(), strict=True)
+    }
 
 
 def _numbers(text: str) -> list[float]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,12 +28,6 @@ from unstale.errors import InputError, require, sentence
 from unstale.planning.table import TableColumns, as_table, number_column, text_column, unique_ids
 from unstale.units import format_duration, parse_duration, parse_rate
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    #: caps of the hosts of a table, from what a user gave
-    Caps = Callable[[TableColumns, float | str | Mapping[str, float | str] | None], Floats | None]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CollectionRows:
@@ -41,12 +35,11 @@ class CollectionRows:
 
     table: pa.Table
     columns: CollectionTable
-    host: list[str | None]
     member: Rows
 
 
 def collection_rows(data: Any, sources: TableColumns) -> CollectionRows:
-    """Check the table of collections (id; cost, host, min_interval, max_interval, recall, precision), and who belongs."""
+    """Check the table of collections (id; cost, min_interval, max_interval, recall, precision), and who belongs."""
     table = as_table(data)
     names = set(table.column_names)
     require("id" in names, "collections", "without a column id", "must name each collection", "add a column id")
@@ -75,9 +68,7 @@ def collection_rows(data: Any, sources: TableColumns) -> CollectionRows:
                 "swap them",
             )
         )
-    host = text_column(table, names, "host")
-    hosts = [None] * table.num_rows if host is None else [text or None for text in host]
-    return CollectionRows(table, columns, hosts, _members(table, sources))
+    return CollectionRows(table, columns, _members(table, sources))
 
 
 def _members(table: pa.Table, sources: TableColumns) -> Rows:
@@ -258,7 +249,6 @@ def plan_with_collections(
     objective: str,
     order: str,
     host_cap: float | str | Mapping[str, float | str] | None,
-    caps: Caps,
 ) -> CollectedFleetPlan:
     """The plan of sources that collections tell about."""
     require(
@@ -268,24 +258,22 @@ def plan_with_collections(
         "are planned for freshness, Poisson changes and polls in fixed order alone",
         "leave out objective, order and process, or the collections",
     )
+    require(
+        host_cap is None,
+        "host_cap",
+        host_cap,
+        "is not known together with collections",
+        "leave one of them out, or plan the busy hosts alone",
+    )
     rows = collection_rows(collections, sources)
-    named = list(sources.host_names) if sources.host is not None else []
-    for host in rows.host:
-        if host is not None and sources.host is not None and host not in named:
-            named.append(host)
-    sources = replace(sources, host_names=named)
-    host_rows = np.array([named.index(h) if h is not None and h in named else -1 for h in rows.host], np.intp)
     fleet = Fleet.of(
         PoissonFreshness(sources.change_rate),
         weight=sources.weight,
         cost=sources.cost,
-        host=sources.host,
-        cap=caps(sources, host_cap),
         shortest=sources.min_interval,
         longest=sources.max_interval,
-        host_names=sources.host_names,
     )
-    problem = CollectedFleet(fleet, rows.member, rows.columns, host_rows)
+    problem = CollectedFleet(fleet, rows.member, rows.columns)
     if budget is not None:
         return CollectedFleetPlan(sources, rows, plan_collected(problem, parse_rate(budget, "budget")))
     assert target is not None

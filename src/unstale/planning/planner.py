@@ -184,8 +184,8 @@ def plan(
     like, weight, cost, host, min_interval, max_interval, process; or give `rates`, `weights`, … as arrays.
     Give either a `budget` (cost per day, or text like "100/h") or a `target`: the freshness (or, with another
     objective, the mean penalty) to reach with the least budget. Bare numbers are per day, or days.
-    `collections` is a table of what tells about many sources at once (id; cost, host, min_interval, max_interval,
-    recall, precision); the column `collection` of the fleet says which of them tells about each source.
+    `collections` is a table of what tells about many sources at once (id; cost, min_interval, max_interval, recall,
+    precision); the column `collection` of the fleet says which of them tells about each source.
 
     >>> made = plan(rates=[1, 2, 3, 4, 5], budget=5)
     >>> made.sync_rate.round(2).tolist(), round(made.fleet_freshness, 4)
@@ -253,7 +253,6 @@ def plan_columns(
             objective=objective,
             order=order,
             host_cap=host_cap,
-            caps=_caps,
         )
     problem = Fleet.of(
         _value(sources, objective, order),

@@ -26,7 +26,7 @@ from unstale.core.values import PoissonFreshness
 from unstale.errors import InputError, require
 from unstale.planning.parts import FleetPart, batches, target_of, write_batches
 from unstale.planning.planner import FleetPlan, _value
-from unstale.planning.table import TableColumns, _change_rate, _optional, _text, as_table
+from unstale.planning.table import TableColumns, _change_rate, _optional, as_table, text_column
 from unstale.units import parse_duration
 
 #: the columns a price depends on; id is read to name a row that breaks a rule
@@ -205,7 +205,7 @@ def _checked(table: pa.Table) -> TableColumns:
         host_names=[],
         min_interval=_optional(table, names, "min_interval", 0.0, least=0.0, parse=parse_duration),
         max_interval=_optional(table, names, "max_interval", np.inf, above=0.0, parse=parse_duration),
-        process=_text(table, names, "process"),
+        process=text_column(table, names, "process"),
     )
 
 

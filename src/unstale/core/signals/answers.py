@@ -3,8 +3,8 @@
 Rules of this file:
 1. Members are Poisson and rates are known. `due` is what a poll of a member must be worth, `listing_due` what a listing
    poll must: price·cost plus a surcharge each.
-2. A collection whose signals neither lie nor keep silent is answered exactly, blind polls included (`exact.window`); a
-   noisy one by the lower estimate of `noisy.listed_freshness`, its members polled at a doubt or as if there were no listing.
+2. A collection whose signals neither lie nor keep silent is answered exactly, blind polls included (`exact.window`);
+   a noisy one by the lower estimate of `noisy.listed_freshness`, its members polled at a doubt or as if alone.
 3. Never to list is one of the answers, unless a longest interval forbids it.
 """
 
@@ -89,7 +89,7 @@ class CollectionMarket:
         return np.asarray(np.clip(low * (high / low) ** step, self.table.shortest, self.table.longest))
 
     def _polished(self, at: _At, interval: Floats, listing_due: Floats) -> Floats:
-        """Climb: for the blind polls and members of one interval find the best interval, and again, until both agree."""
+        """Climb: find the best interval for the blind polls of the last one, and again, until both agree."""
         best, most = interval, at.left(interval, listing_due)
         for _ in range(_ROUNDS):
             kind = at.kinds(interval)
@@ -134,7 +134,7 @@ class _At:
         self.base = np.where((rate == 0.0) & (weight > 0), 1.0, self.without) * weight
 
     def kinds(self, interval: Floats) -> Floats:
-        """Polls in a window of this length, the one after a signal included; 0 for who is better without the listing."""
+        """Polls in a window of this length, the one after a signal included; 0 for who does better alone."""
         x = self.m.rate * interval[self.m.group]
         total = x - np.log(self.fresh)
         many = np.maximum(np.floor(total / np.maximum(self.plain, 1e-300)), 1.0)

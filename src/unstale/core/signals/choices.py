@@ -10,11 +10,12 @@ Rules of this file:
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.core.learning.columns import Integers, LearnerColumns
+from unstale.core.learning.columns import Integers, LearnerColumns, SharedTiming
 from unstale.core.learning.compiled import compiled
 from unstale.core.learning.mixture import Scratch, Shared, gather, learn
 from unstale.core.signals.scalars import paying, plain_gaps, poisson_tail, pushed, window_value
@@ -30,14 +31,29 @@ _LEAST_PAUSE = 0.02
 _GOLDEN = 0.6180339887498949
 #: the share of entries still on show below which a feed is not left alone
 _LEAST_SHOWN = 0.5
+#: entries come in bursts: a feed runs over as if there were so many times as many
+_CROWDED = 2.0
+
+
+class Mind(NamedTuple):
+    """All that a brain with signals knows: beliefs, trust, and room to work in (`at`, and one spare row of beliefs)."""
+
+    columns: LearnerColumns
+    shared: Shared
+    timing: SharedTiming
+    members: MemberColumns
+    collections: CollectionColumns
+    fleet: Floats
+    at: Scratch
+    row: Floats
 
 
 @compiled
-def rate_after(i: int, now: float, told: float, columns: LearnerColumns, shared: Shared, at: Scratch, row: Floats) -> float:
+def rate_after(i: int, now: float, told: float, mind: Mind) -> float:
     """The believed rate if the signal at `told` is true and nothing changed since; without a signal, if nothing did."""
-    row[:] = columns.rows[i]
+    row, shared, at, last = mind.row, mind.shared, mind.at, mind.columns.last[i]
+    row[:] = mind.columns.rows[i]
     rate = gather(row, shared, at)
-    last = columns.last[i]
     if told > last:
         learn(row, shared, at, told - last, told - last, False, math.nan)
         gather(row, shared, at)
@@ -51,22 +67,11 @@ def rate_after(i: int, now: float, told: float, columns: LearnerColumns, shared:
 
 
 @compiled
-def worth_polling(
-    i: int,
-    g: int,
-    now: float,
-    price: float,
-    columns: LearnerColumns,
-    shared: Shared,
-    members: MemberColumns,
-    collections: CollectionColumns,
-    fleet: Floats,
-    at: Scratch,
-    row: Floats,
-) -> bool:
+def worth_polling(i: int, g: int, now: float, price: float, mind: Mind) -> bool:
     """Whether a signalled member is worth a poll now; if not, when to look at it again is noted."""
+    columns, members, collections, fleet = mind.columns, mind.members, mind.collections, mind.fleet
     copied, told = columns.last[i], members.told[i]
-    rate = rate_after(i, now, told, columns, shared, at, row)
+    rate = rate_after(i, now, told, mind)
     members.rate[i] = rate
     precision, silence = precision_of(i, g, members, collections, fleet), silence_of(g, collections, fleet)
     doubt = doubt_of(i, g, now, copied, rate, precision, silence, members, collections)
@@ -81,13 +86,12 @@ def worth_polling(
 
 
 @compiled
-def next_unasked(
-    i: int, g: int, columns: LearnerColumns, members: MemberColumns, collections: CollectionColumns, fleet: Floats
-) -> float:
+def next_unasked(i: int, g: int, mind: Mind) -> float:
     """When a member of a used collection is polled without a signal: a blind poll, or one for safety.
 
     Its doubt grows by silent changes alone, from what it was at the last listing; blind polls are those of a window.
     """
+    columns, members, collections, fleet = mind.columns, mind.members, mind.collections, mind.fleet
     copied, rate = columns.last[i], float(members.rate[i])
     heard = max(collections.asof[g], copied)
     latest = copied + columns.longest[i]
@@ -115,26 +119,13 @@ def shown_share(entries: float, expected: float) -> float:
 
 
 @compiled
-def look(
-    price: float,
-    now: float,
-    starts: Integers,
-    which: Integers,
-    grid: Floats,
-    table: Floats,
-    columns: LearnerColumns,
-    shared: Shared,
-    members: MemberColumns,
-    collections: CollectionColumns,
-    fleet: Floats,
-    at: Scratch,
-    row: Floats,
-) -> float:
+def look(price: float, starts: Integers, which: Integers, grid: Floats, table: Floats, mind: Mind) -> float:
     """Set the interval of every trusted collection, and each member's level and spacing; what will be spent per second.
 
     Members stand in `which`, those of collection g from starts[g] to starts[g+1]. An interval is that of the grid at
     which Σ max(g(T), plain) − price·cost/T is most; a collection for which none beats plain polling is not used.
     """
+    columns, members, collections, fleet = mind.columns, mind.members, mind.collections, mind.fleet
     spent = 0.0
     for g in range(len(starts) - 1):
         size = starts[g + 1] - starts[g]
@@ -159,7 +150,7 @@ def look(
             signals += (1.0 - silence) * rate / precision
         best, chosen = 0.0, -1
         for k in range(len(grid)):
-            shown = shown_share(collections.entries[g], signals * grid[k])
+            shown = shown_share(collections.entries[g], _CROWDED * signals * grid[k])
             if shown < _LEAST_SHOWN:
                 break
             more = -price * collections.cost[g] / grid[k]
@@ -174,7 +165,7 @@ def look(
         if chosen < 0:
             continue
         span = grid[chosen]
-        shown = shown_share(collections.entries[g], signals * span)
+        shown = shown_share(collections.entries[g], _CROWDED * signals * span)
         collections.used[g] = True
         collections.interval[g] = span
         spent += collections.cost[g] / span
@@ -195,24 +186,15 @@ def look(
 
 
 @compiled
-def renew_rates(
-    starts: Integers,
-    which: Integers,
-    now: float,
-    columns: LearnerColumns,
-    shared: Shared,
-    members: MemberColumns,
-    collections: CollectionColumns,
-    at: Scratch,
-    row: Floats,
-) -> None:
+def renew_rates(starts: Integers, which: Integers, mind: Mind) -> None:
     """Each member's believed rate for planning: with the word of a trusted listing for its silence."""
+    columns, members, collections = mind.columns, mind.members, mind.collections
     for g in range(len(starts) - 1):
         for j in range(starts[g], starts[g + 1]):
             i = which[j]
             if collections.trusted[g]:
                 heard = max(collections.asof[g] - collections.late[g], columns.last[i])
                 told = members.told[i] if members.signals[i] > 0 else -math.inf
-                members.rate[i] = rate_after(i, max(heard, told), told, columns, shared, at, row)
+                members.rate[i] = rate_after(i, max(heard, told), told, mind)
             else:
-                members.rate[i] = gather(columns.rows[i], shared, at)
+                members.rate[i] = gather(columns.rows[i], mind.shared, mind.at)

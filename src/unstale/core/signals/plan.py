@@ -1,11 +1,12 @@
 """Collections and lone sources in one optimum: the price that spends the budget, and the bound that certifies it.
 
 Rules of this file:
-1. At a price, and at the surcharges of busy hosts, each collection and each lone source answers alone.
+1. At a price each collection and each lone source answers alone.
 2. Spending falls as the price rises, so the budget is met by halving; where it jumps, two plans share the time.
-3. The bound trusts nothing the solver remembered: every collection is asked again on a finer grid of intervals. For noisy
-   signals it takes what pushed or exact ones would bring, whichever is less, so that it holds for every policy.
-4. Freshness only. A source is a member of one collection at most; members have no bounds of their own.
+3. The bound trusts nothing the solver remembered: every collection is asked again on a finer grid of intervals. For
+   noisy signals it takes what pushed or exact ones would bring, whichever is less: so it holds for every policy.
+4. Freshness only, and no caps of hosts. A source is a member of one collection at most; members have no bounds of their
+   own.
 """
 
 from __future__ import annotations
@@ -25,21 +26,19 @@ from unstale.errors import InfeasibleError, require, sentence
 
 #: the certificate looks at so many times more intervals than the solver
 _FINER = 8
-#: a price, or a host's surcharge, is found to this share of itself
+#: a price is found to this share of itself
 _CLOSE = 1e-13
-_SWEEPS = 20
 #: prices below it are nothing
 _FREE = 1e-200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CollectedFleet:
-    """A fleet, the collection of each of its sources (−1: none), and the collections with their hosts (−1: none)."""
+    """A fleet, the collection of each of its sources (−1: none), and the collections."""
 
     fleet: Fleet
     member: Rows
     table: CollectionTable
-    host: Rows
 
     def __post_init__(self) -> None:
         listed = self.member >= 0
@@ -68,25 +67,22 @@ class CollectedFleet:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Answer:
     price: float
-    surcharge: Floats
     listing_rate: Floats
     sync_rate: Floats
     fresh: Floats
     spent: float
-    load: Floats
 
 
 @dataclass(frozen=True)
 class CollectedPlan:
     """How often to list every collection and how often each source is polled on average, at which price.
 
-    `sync_rate` counts a member's polls after signals and its blind polls. Where two plans share the time, rates are means.
+    `sync_rate` counts a member's polls after signals and its blind polls; where two plans share the time, it is a mean.
     """
 
     problem: CollectedFleet
     budget: float
     price: float
-    host_price: Floats
     listing_rate: Floats
     sync_rate: Floats
     freshness: Floats
@@ -103,18 +99,12 @@ class CollectedPlan:
 
     @cached_property
     def bound(self) -> float:
-        """No policy that keeps the budget and the caps has more weighted freshness than this.
+        """No policy that keeps the budget has more weighted freshness than this.
 
-        D = price·budget + Σ surcharge·cap + Σ over collections of the most that any interval leaves + Σ over lone
-        sources of what they leave [docs/theory/signals.md, (4)].
+        D = price·budget + Σ over collections of the most that any interval leaves + Σ over lone sources of what they
+        leave [docs/theory/signals.md, (4)].
         """
-        asked = _Asking(self.problem)
-        total = self.price * self.budget + asked.left(self.price, self.host_price)
-        cap = self.problem.fleet.cap
-        if cap is not None:
-            held = self.host_price > 0
-            total += float(self.host_price[held] @ cap[held])
-        return total
+        return self.price * self.budget + _Asking(self.problem).left(self.price)
 
     @property
     def gap(self) -> float:
@@ -129,7 +119,6 @@ class _Asking:
     def __init__(self, problem: CollectedFleet) -> None:
         fleet = problem.fleet
         n, self.problem, self.market = len(fleet), problem, Market(fleet)
-        self.hosts = 0 if fleet.cap is None else len(fleet.cap)
         self.lone, self.listed = np.flatnonzero(problem.member < 0), np.flatnonzero(problem.member >= 0)
         self.weight, self.cost = self.market.weight, self.market.cost
         rate = fleet.value.change_rate if isinstance(fleet.value, PoissonFreshness) else np.zeros(n)
@@ -138,19 +127,9 @@ class _Asking:
             self.rate[self.listed], self.weight[self.listed], problem.member[self.listed], problem.table
         )
 
-    def dues(self, price: float, surcharge: Floats) -> tuple[Floats, Floats]:
-        """What polls of sources, and listing polls, must be worth."""
-        due, listing = price * self.cost, price * self.problem.table.cost
-        host = self.problem.fleet.host
-        if self.hosts and host is not None:
-            due = due + surcharge[host]
-            at = self.problem.host
-            listing = listing + np.where(at >= 0, surcharge[np.maximum(at, 0)], 0.0)
-        return due, listing
-
-    def answer(self, price: float, surcharge: Floats) -> _Answer:
+    def answer(self, price: float) -> _Answer:
         problem, fleet = self.problem, self.problem.fleet
-        due, listing = self.dues(price, surcharge)
+        due, listing = price * self.cost, price * problem.table.cost
         rate, fresh = np.zeros(len(fleet)), np.zeros(len(fleet))
         rate[self.lone] = self.market.rates(due[self.lone], self.lone)[0]
         with np.errstate(divide="ignore"):
@@ -159,53 +138,13 @@ class _Asking:
         if len(problem.table):
             got = self.collections.answer(due[self.listed], listing)
             rate[self.listed], fresh[self.listed], listing_rate = got.rate, got.fresh, 1.0 / got.interval
-        load = np.zeros(self.hosts)
-        if self.hosts and fleet.host is not None:
-            load = np.bincount(fleet.host, rate, self.hosts)
-            at = problem.host
-            load = load + np.bincount(at[at >= 0], listing_rate[at >= 0], self.hosts)
         spent = float(self.cost @ rate + problem.table.cost @ listing_rate)
-        return _Answer(price, surcharge, listing_rate, rate, fresh, spent, load)
+        return _Answer(price, listing_rate, rate, fresh, spent)
 
-    def held(self, price: float, start: Floats) -> _Answer:
-        """The answer with caps kept: surcharges are raised host by host until none is exceeded."""
-        surcharge = start.copy()
-        got = self.answer(price, surcharge)
-        cap = self.problem.fleet.cap
-        if cap is None:
-            return got
-        for _ in range(_SWEEPS):
-            wrong = (got.load > cap * (1 + 1e-12)) | ((surcharge > 0) & (got.load < cap * (1 - 1e-9)))
-            if not wrong.any():
-                break
-            for h in np.flatnonzero(wrong):
-                surcharge = self._charge(price, surcharge, int(h), float(cap[h]))
-            got = self.answer(price, surcharge)
-        return got
-
-    def _charge(self, price: float, surcharge: Floats, host: int, cap: float) -> Floats:
-        def at(extra: float) -> Floats:
-            moved = surcharge.copy()
-            moved[host] = extra
-            return moved
-
-        def over(extra: float) -> bool:
-            return bool(self.answer(price, at(extra)).load[host] > cap)
-
-        if not over(0.0):
-            return at(0.0)
-        low, high = 0.0, max(surcharge[host], price, 1e-12)
-        while over(high):
-            low, high = high, 4.0 * high
-        while high - low > _CLOSE * high:
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if over(middle) else (low, middle)
-        return at(high)
-
-    def left(self, price: float, surcharge: Floats) -> float:
-        """Σ of the most that any policy leaves of weighted freshness at these prices, source by source."""
+    def left(self, price: float) -> float:
+        """Σ of the most that any policy leaves of weighted freshness at this price, source by source."""
         problem, fleet = self.problem, self.problem.fleet
-        due, listing = self.dues(price, surcharge)
+        due, listing = price * self.cost, price * problem.table.cost
         rate = self.market.rates(due[self.lone], self.lone)[0]
         with np.errstate(all="ignore"):
             fresh = 1.0 - fleet.value.take(self.lone).staleness(1.0 / rate)
@@ -235,14 +174,14 @@ class _Asking:
 def plan_collected(problem: CollectedFleet, budget: float) -> CollectedPlan:
     """The listing polls and polls of sources that keep a fleet freshest within a budget.
 
-    Maximises Σ weight·freshness subject to Σ cost·rate ≤ budget, listing polls included, each host's polls ≤ cap.
+    Maximises Σ weight·freshness subject to Σ cost·rate ≤ budget, listing polls included.
     The price is the one at which answers spend the budget; `gap` says what any other policy could still add: 0 up to
     rounding for exact signals. Known Poisson rates. [docs/theory/signals.md, (1) to (4) and (7)].
 
     >>> rate, weight = np.array([0.2, 0.5, 1.0, 2.0, 8.0]), np.array([1.0, 1.0, 2.0, 1.0, 1.0])
     >>> one = CollectionTable(*(np.array([x]) for x in (1.0, 0.0, np.inf, 1.0, 1.0)))
     >>> fleet = Fleet.of(PoissonFreshness(rate), weight=weight)
-    >>> made = plan_collected(CollectedFleet(fleet, np.zeros(5, np.intp), one, np.array([-1])), 4.0)
+    >>> made = plan_collected(CollectedFleet(fleet, np.zeros(5, np.intp), one), 4.0)
     >>> round(made.price, 9), round(1 / float(made.listing_rate[0]), 9), round(made.weighted_freshness, 8)
     (0.377524247, 0.652001658, 3.81892551)
     """
@@ -254,8 +193,8 @@ def least_collected(problem: CollectedFleet, freshness: float) -> CollectedPlan:
     """The plan of least budget, listing polls included, whose weighted mean freshness is at least `freshness`.
 
     >>> one = CollectionTable(*(np.array([x]) for x in (1.0, 0.0, np.inf, 1.0, 1.0)))
-    >>> fleet = Fleet.of(PoissonFreshness(np.array([0.2, 0.5, 1.0, 2.0, 8.0])), weight=np.array([1.0, 1.0, 2.0, 1.0, 1.0]))
-    >>> problem = CollectedFleet(fleet, np.zeros(5, np.intp), one, np.array([-1]))
+    >>> fleet = Fleet.of(PoissonFreshness([0.2, 0.5, 1.0, 2.0, 8.0]), weight=[1.0, 1.0, 2.0, 1.0, 1.0])
+    >>> problem = CollectedFleet(fleet, np.zeros(5, np.intp), one)
     >>> round(least_collected(problem, 3.81892551 / 6).spent, 6)
     4.0
     """
@@ -267,32 +206,34 @@ def least_collected(problem: CollectedFleet, freshness: float) -> CollectedPlan:
 def _met(problem: CollectedFleet, goal: float, fresh: bool) -> CollectedPlan:
     """The plan at the price where spending, or weighted freshness, which both fall as it rises, meets the goal."""
     asking = _Asking(problem)
-    none = np.zeros(asking.hosts)
 
     def have(answer: _Answer) -> float:
         return float(asking.weight @ answer.fresh) if fresh else answer.spent
 
-    low = high = asking.held(_first(asking, 1.0 if fresh else goal), none)
+    low = high = asking.answer(_first(asking, 1.0 if fresh else goal))
     while have(low) < goal:
-        low = asking.held(low.price / 4.0, none)
+        low = asking.answer(low.price / 4.0)
         if low.price < _FREE:
-            require(not fresh, "target freshness", goal, "cannot be reached, bounds and caps forbid it", "lower it")
-            # Bounds and caps stop the polls before the budget does.
+            require(not fresh, "target freshness", goal, "cannot be reached, bounds forbid it", "lower it")
+            # Bounds stop the polls before the budget does.
             return _planned(problem, goal, replace(low, price=0.0), low, 0.0)
     while have(high) > goal:
-        high = asking.held(high.price * 4.0, none)
+        high = asking.answer(high.price * 4.0)
         if high.price > 1.0 / _FREE:
             need = high.spent
             if fresh:
                 return _planned(problem, need, high, high, 0.0)
             raise InfeasibleError(
                 sentence(
-                    "budget", f"{goal:g}", f"cannot meet the longest intervals, which need {need:g}", f"raise it to {need:g}"
+                    "budget",
+                    f"{goal:g}",
+                    f"cannot meet the longest intervals, which need {need:g}",
+                    f"raise it to {need:g}",
                 ),
                 least_budget=need,
             )
     while high.price - low.price > _CLOSE * high.price and abs(have(high) - goal) > 1e-13 * goal:
-        middle = asking.held(float(np.sqrt(low.price * high.price)), high.surcharge)
+        middle = asking.answer(float(np.sqrt(low.price * high.price)))
         if middle.price in (low.price, high.price):
             break
         low, high = (middle, high) if have(middle) > goal else (low, middle)
@@ -310,7 +251,6 @@ def _planned(problem: CollectedFleet, budget: float, dear: _Answer, cheap: _Answ
         problem,
         budget,
         dear.price,
-        dear.surcharge,
         mixed(dear.listing_rate, cheap.listing_rate),
         mixed(dear.sync_rate, cheap.sync_rate),
         mixed(dear.fresh, cheap.fresh),

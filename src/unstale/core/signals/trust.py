@@ -1,10 +1,10 @@
 """What signals have been worth so far: precision, silence, delay and credit, learned from what polls of members find.
 
 Rules of this file:
-1. Only polls of members teach trust. That a listing is silent is no evidence: one that never speaks would confirm itself.
+1. Only polls of members teach trust. A listing's silence is no evidence: one that never speaks would confirm itself.
 2. Counts fade with each lesson. The fleet is the prior of a collection, the collection that of a member.
-3. `credit` is the log likelihood that signals have gained over beliefs without them. It alone decides whether signals are
-   used, with a wide step between losing and winning it back: a liar may not flap.
+3. `credit` is the log likelihood that signals have gained over beliefs without them. It alone decides whether signals
+   are used, with a wide step between losing and winning it back: a liar may not flap.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class MemberColumns(NamedTuple):
 class CollectionColumns(NamedTuple):
     """What is kept of each collection. Times are seconds; `entries` is 0 for a listing that shows all its members.
 
-    `asof` is the last listing, `due` the next, `interval` between them; `uncovered` all the time that no listing told of.
-    `silent` of `watched` expected changes came without a signal; `late` is how long after a change it may still be told.
+    `asof` is the last listing, `due` the next, `interval` between them; `uncovered` the time that no listing told of.
+    `silent` of `watched` expected changes came without a signal; `late` is how long after a change it may be told.
     """
 
     cost: Floats
@@ -92,7 +92,15 @@ def member_columns(count: int, start: float) -> MemberColumns:
         return np.full(count, value, np.float32)
 
     return MemberColumns(
-        np.full(count, -np.inf), small(), small(), small(), small(), small(), small(1.0), small(), np.zeros(count, np.int16)
+        np.full(count, -np.inf),
+        small(),
+        small(),
+        small(),
+        small(),
+        small(),
+        small(1.0),
+        small(),
+        np.zeros(count, np.int16),
     )
 
 

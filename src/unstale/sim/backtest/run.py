@@ -13,13 +13,14 @@ from unstale.core.trace import Trace
 from unstale.errors import require
 from unstale.sim.backtest.matched import TOLERANCE, matched
 from unstale.sim.backtest.oracle import oracle
-from unstale.sim.backtest.polls import Policy, Polls, measure
+from unstale.sim.backtest.polls import Played, Policy, Polls, measure
 from unstale.sim.backtest.rules import RULES
+from unstale.sim.backtest.sees import Sees
 from unstale.sim.backtest.setting import Setting
 from unstale.sim.backtest.uniform import uniform
 from unstale.sim.statistics import batch_means
 
-OURS, ORACLE = "unstale", "oracle"
+OURS, ORACLE, SIGNALS = "unstale", "oracle", "signals"
 #: budgets beyond those asked for: how far to look for the one that suffices, in steps of this factor
 _STEP, _FURTHEST = 1.6, 6
 
@@ -101,12 +102,14 @@ def backtest(
     seed: int = 1,
     at_most: int | None = None,
     done: Callable[[str], None] | None = None,
+    sees: Sees | None = None,
 ) -> Backtest:
     """Replay a trace against policies that spend the same polls and see only what their polls show.
 
     The first 40 % of the window is for learning; polls, freshness and age count over the rest. `policies` are names
     of POLICIES, all if not told. Savings compare ours with the best of the others, the oracle left aside because it
     knows the future. `at_most` takes a random sample of the sources; `done` is told each policy before it is played.
+    With `sees`, ours is played once more, as SIGNALS: it sees besides what that says, and pays for listing polls.
     """
     names = list(POLICIES if policies is None else dict.fromkeys(policies))
     for name in names:
@@ -122,8 +125,12 @@ def backtest(
         for each in budgets:
             tell(name)
             rows.append(trial(setting, name, each, seed))
+    if sees is not None:
+        for each in budgets:
+            tell(SIGNALS)
+            rows.append(signalled(setting, each, seed, sees))
     savings: list[Saving] = []
-    rivals = [row for row in rows if row.policy not in (OURS, ORACLE)]
+    rivals = [row for row in rows if row.policy not in (OURS, ORACLE, SIGNALS)]
     if OURS in names and rivals:
         tell("comparing")
         ours = {row.polls_per_change: _goodness(row, objective) for row in rows if row.policy == OURS}
@@ -137,6 +144,20 @@ def backtest(
 def trial(setting: Setting, policy: str, polls_per_change: float, seed: int) -> Row:
     """One policy at one budget."""
     played = measure(setting, POLICIES[policy](setting, polls_per_change, seed))
+    return _row(setting, policy, polls_per_change, played, played.polls)
+
+
+def signalled(setting: Setting, polls_per_change: float, seed: int, sees: Sees) -> Row:
+    """Ours with signals at one budget; listing polls count as polls, at what they cost."""
+    from unstale.sim.backtest.listed import listed
+
+    polls, listings = listed(setting, polls_per_change, seed, sees)
+    counted = (listings[:, 0] >= setting.split) & (listings[:, 0] <= setting.end)
+    played = measure(setting, polls)
+    return _row(setting, SIGNALS, polls_per_change, played, round(played.polls + float(listings[counted, 1].sum())))
+
+
+def _row(setting: Setting, policy: str, polls_per_change: float, played: Played, polls: int) -> Row:
     fresh, old, harm = (
         batch_means(setting.weight * x, setting.weight) for x in (played.freshness, played.age, played.penalty)
     )
@@ -149,7 +170,7 @@ def trial(setting: Setting, policy: str, polls_per_change: float, seed: int) -> 
         float(old.error),
         float(harm.value),
         float(harm.error),
-        played.polls,
+        polls,
         setting.allowed(polls_per_change),
     )
 
