@@ -1,0 +1,1 @@
+"""What one look at a collection says of its members: readers of sitemaps, feeds, directories, buckets and indexes."""

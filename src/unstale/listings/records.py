@@ -1,0 +1,103 @@
+"""What crosses the seams where collections are polled: collections, members, entries, signals, listing polls.
+
+Rules of this file:
+1. A time is seconds since the epoch, None where nothing was said; a tag is any text that differs when content does.
+2. A listing that was cut short is not `complete`: members it does not show are "no word", never "gone".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """One thing to poll that tells about many sources: where it is, how it is read, what a listing poll costs."""
+
+    id: int
+    address: str
+    kind: str
+    cost: float = 1.0
+    host: str = ""
+    shortest: float = 0.0
+    longest: float = float("inf")
+    #: length of a feed that shows only its last entries, 0 for a listing of all members
+    entries: int = 0
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One source that a collection tells about, under the address by which it does, and what was said last."""
+
+    collection: int
+    source: int
+    address: str
+    time: float | None = None
+    tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListingEntry:
+    """One line of a listing. The change came at `time` or up to `grain` later: a bare date has a grain of a day."""
+
+    address: str
+    time: float | None = None
+    tag: str | None = None
+    grain: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ListingPoll:
+    """What one look brought: entries, addresses of further listings, where to go on, and what was refused, counted."""
+
+    entries: tuple[ListingEntry, ...]
+    more: tuple[str, ...] = ()
+    cursor: str | None = None
+    complete: bool = True
+    refused: Mapping[str, int] = field(default_factory=dict)
+
+
+class Told(Enum):
+    """What a listing poll says of a member."""
+
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    NO_WORD = "no word"
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """What a listing poll says of one member; `at` is when it changed, None if only that it did."""
+
+    member: Member
+    told: Told
+    at: float | None = None
+
+
+def signal(member: Member, entry: ListingEntry | None, now: float) -> Signal:
+    """What an entry says against what was said before; None is a member that the listing did not show.
+
+    A tag decides where both have one, for clocks are wrong more often than tags; else a time that moved does. A time
+    that lies in the future or went back is not believed, only the fact that it is another.
+
+    >>> before = Member(1, 7, "https://example.org/a", time=100.0)
+    >>> signal(before, ListingEntry("https://example.org/a", time=250.0), now=300.0)
+    Signal(member=Member(collection=1, source=7, address='https://example.org/a', time=100.0, tag=None), \
+told=<Told.CHANGED: 'changed'>, at=250.0)
+    """
+    if entry is None:
+        return Signal(member, Told.NO_WORD)
+    if entry.tag is not None and member.tag is not None:
+        changed = entry.tag != member.tag
+    elif entry.time is not None and member.time is not None:
+        changed = entry.time != member.time
+    else:
+        return Signal(member, Told.NO_WORD)
+    if not changed:
+        return Signal(member, Told.UNCHANGED)
+    at = None if entry.time is None else min(entry.time + entry.grain, now)
+    backwards = entry.time is not None and member.time is not None and entry.time < member.time
+    return Signal(member, Told.CHANGED, None if backwards or (entry.time or 0.0) > now else at)

@@ -1,0 +1,165 @@
+"""Taking entries from strangers: bounded, within a scope, and what is refused is counted by reason.
+
+Rules of this file:
+1. One bad entry never costs the others; nothing is raised for it.
+2. An entry outside the collection's scope is refused: other hosts, private addresses, other schemes.
+3. Beyond `most` entries nothing is kept, and the listing is not complete.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from urllib.parse import urldefrag, urljoin
+
+from unstale.addresses import host_of
+from unstale.listings.records import ListingEntry, ListingPoll
+from unstale.moments import moment
+
+#: entries, inner listings and characters of an address that are taken
+MOST_ENTRIES, MOST_INNER, LONGEST = 1_000_000, 1_000, 2_048
+#: a time further ahead of now is no time
+_AHEAD = 86_400.0
+#: how exact a written time is, by what it leaves out
+_GRAINS = (
+    (re.compile(r"\d{4}-\d\d-\d\d\Z"), 86_400.0),
+    (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?![:\d])"), 60.0),
+)
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_LOCAL = ("localhost", "localhost.localdomain")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where members may be: at these hosts, by these schemes; at private addresses only if the collection is at one."""
+
+    hosts: frozenset[str]
+    schemes: frozenset[str] = frozenset({"http", "https"})
+
+    @classmethod
+    def of(cls, address: str, *also: str) -> Scope:
+        """The host of a collection, with and without `www.`, and `also` others; its own scheme, and https with http.
+
+        >>> sorted(Scope.of("https://www.example.org/sitemap.xml").hosts)
+        ['example.org', 'www.example.org']
+        """
+        host, found = host_of(address), _SCHEME.match(address)
+        scheme = found[1].lower() if found else ""
+        bare = host.removeprefix("www.")
+        hosts = {host, bare, f"www.{bare}", *also} if scheme in ("http", "https") else {host, *also}
+        return cls(frozenset(hosts), frozenset({"http", "https"} if scheme in ("http", "https") else {scheme}))
+
+    def refusal(self, address: str) -> str | None:
+        """Why a member may not be at this address, or None."""
+        if len(address) > LONGEST:
+            return "too long"
+        if not address.isprintable() or " " in address:
+            return "not an address"
+        found = _SCHEME.match(address)
+        if found is None:
+            return "not an address"
+        if found[1].lower() not in self.schemes:
+            return "another scheme"
+        host = host_of(address)
+        if host not in self.hosts:
+            return "a private address" if private(host) else "another host"
+        return None
+
+
+def private(host: str) -> bool:
+    """Whether a host is this machine or within a private network, as far as its name tells.
+
+    >>> private("10.0.0.8"), private("::1"), private("example.org")
+    (True, True, False)
+    """
+    if host in _LOCAL or host.endswith((".localhost", ".internal", ".local")):
+        return True
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return False
+
+
+@dataclass(slots=True)
+class Taker:
+    """Collects what a reader finds. `base` is where the listing is: relative addresses are joined to it."""
+
+    base: str
+    now: float
+    scope: Scope
+    most: int = MOST_ENTRIES
+    entries: dict[str, ListingEntry] = field(default_factory=dict)
+    more: dict[str, None] = field(default_factory=dict)
+    refused: Counter[str] = field(default_factory=Counter)
+    cursor: str | None = None
+    complete: bool = True
+
+    def take(self, address: str, time: str | float | None = None, tag: str | None = None) -> bool:
+        """One entry as written; of those that come twice the newest counts. False once nothing more is kept."""
+        whole = self._placed(address)
+        if whole is None:
+            return True
+        at, grain = self._time(time)
+        before = self.entries.get(whole)
+        if before is None and len(self.entries) >= self.most:
+            self.refused["too many"] += 1
+            self.complete = False
+            return False
+        if before is not None:
+            self.refused["twice"] += 1
+            if before.time is not None and (at is None or at <= before.time):
+                return True
+        self.entries[whole] = ListingEntry(whole, at, tag[:LONGEST] if tag else None, grain)
+        return True
+
+    def inner(self, address: str) -> None:
+        """Another listing that belongs to this one."""
+        whole = self._placed(address)
+        if whole is None or whole in self.more:
+            return
+        if len(self.more) >= MOST_INNER:
+            self.refused["too many listings"] += 1
+            self.complete = False
+        else:
+            self.more[whole] = None
+
+    def poll(self) -> ListingPoll:
+        """All that was taken."""
+        return ListingPoll(
+            tuple(self.entries.values()),
+            tuple(self.more),
+            self.cursor,
+            self.complete,
+            dict(sorted(self.refused.items())),
+        )
+
+    def _placed(self, address: str) -> str | None:
+        text = address.strip()
+        if not text or len(text) > LONGEST:
+            self.refused["too long" if text else "not an address"] += 1
+            return None
+        try:
+            whole = text if "://" in text[:40] else urldefrag(urljoin(self.base, text))[0]
+        except ValueError:
+            self.refused["not an address"] += 1
+            return None
+        if reason := self.scope.refusal(whole):
+            self.refused[reason] += 1
+            return None
+        return whole
+
+    def _time(self, time: str | float | None) -> tuple[float | None, float]:
+        if time is None or time == "":
+            return None, 0.0
+        at = float(time) if isinstance(time, int | float) else moment(time)[0]
+        if at != at or at < 0.0:
+            self.refused["no time"] += 1
+            return None, 0.0
+        if at > self.now + _AHEAD:
+            self.refused["in the future"] += 1
+            return None, 0.0
+        if not isinstance(time, str):
+            return at, 0.0
+        return at, next((grain for form, grain in _GRAINS if form.match(time.strip())), 0.0)
