@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib.resources import as_file, files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -12,6 +12,7 @@ from unstale.cli.show import Stages, console, grid, print_curve, print_plan
 from unstale.errors import InputError, require, sentence
 
 if TYPE_CHECKING:
+    from unstale.planning.collections import CollectedFleetPlan
     from unstale.planning.distributed import PartsPlan
     from unstale.planning.planner import FleetPlan
 
@@ -43,6 +44,11 @@ if TYPE_CHECKING:
 @click.option(
     "--engine", help="Plan Parquet files in parts: processes:3, dask (workers of this machine) or dask://HOST:PORT."
 )
+@click.option(
+    "--collections",
+    metavar="FILE",
+    help="What tells about many sources at once: a table of id, cost, min_interval, max_interval, recall, precision.",
+)
 @click.option("-o", "--output", help="Write the full plan here: .csv, .parquet or .jsonl; with an engine, a folder.")
 @click.option(
     "--curve",
@@ -63,6 +69,7 @@ def plan(
     order: str,
     host_caps: tuple[str, ...],
     engine: str | None,
+    collections: str | None,
     output: str | None,
     curve: str | None,
     explain: str | None,
@@ -72,12 +79,14 @@ def plan(
 
     FILE is CSV, Parquet or JSON lines, or - for standard input. Columns: id, change_rate (or changes and observed),
     weight, cost, host, min_interval, max_interval, process; all but the first two optional. Bare numbers are per
-    day, or days. A quoted pattern of Parquet files is planned in parts, and so is FILE with --engine.
+    day, or days. A quoted pattern of Parquet files is planned in parts, and so is FILE with --engine. With
+    --collections the column collection says which of them tells about each source.
 
     \b
       unstale plan fleet.csv --budget 1000/day
       unstale plan fleet.csv --target freshness=0.9 -o plan.parquet
       unstale plan fleet.csv --budget 1000/day --explain news/front
+      unstale plan fleet.csv --collections sitemaps.csv --budget 1000/day
       unstale plan 'fleet/*.parquet' --budget 1e6/day --engine processes:3 -o plan/
     """
     require(
@@ -89,7 +98,12 @@ def plan(
     )
     goal, objective = _target(target, objective)
     if engine is not None or any(mark in file for mark in "*?["):
-        for name, given in (("--host-cap", host_caps), ("--curve", curve), ("--explain", explain)):
+        for name, given in (
+            ("--host-cap", host_caps),
+            ("--collections", collections),
+            ("--curve", curve),
+            ("--explain", explain),
+        ):
             require(not given, "plan", repr(file), f"in parts knows no {name}", "plan one table, without --engine")
         _in_parts(file, engine or "processes", budget, goal, objective, order, output, as_json)
         return
@@ -102,9 +116,20 @@ def plan(
         stages.next("reading")
         sources = columns(fleet_files.read(file))
         stages.next("planning")
-        made = plan_columns(
-            sources, budget=budget, target=goal, objective=objective, order=order, host_cap=_caps(host_caps)
-        )
+        asked: dict[str, Any] = {
+            "budget": budget,
+            "target": goal,
+            "objective": objective,
+            "order": order,
+            "host_cap": _caps(host_caps),
+        }
+        made: FleetPlan | CollectedFleetPlan
+        if collections is None:
+            made = plan_columns(sources, **asked)
+        else:
+            from unstale.planning.collections import plan_with_collections
+
+            made = plan_with_collections(sources, fleet_files.read(collections), **asked)
         stages.next("comparing")
         summary = made.summary()
         if output:
@@ -198,7 +223,12 @@ def _print_parts(made: PartsPlan) -> None:
 
 
 def _print(
-    made: FleetPlan, summary: dict[str, Any], drawn: Any, curve: str | None, explain: str | None, as_json: bool
+    made: FleetPlan | CollectedFleetPlan,
+    summary: dict[str, Any],
+    drawn: Any,
+    curve: str | None,
+    explain: str | None,
+    as_json: bool,
 ) -> None:
     if as_json:
         click.echo(json.dumps(summary | ({} if explain is None else {"explanation": made.explain(explain)})))
@@ -206,7 +236,12 @@ def _print(
     if explain is not None:
         console().print(made.explain(explain), highlight=False, soft_wrap=True)
         return
-    print_plan(made, summary)
+    if "collections" in summary:
+        from unstale.cli.collected import print_collected
+
+        print_collected(cast("CollectedFleetPlan", made), summary)
+    else:
+        print_plan(cast("FleetPlan", made), summary)
     if drawn is not None and curve == "-":
         print_curve(drawn, made)
     elif drawn is not None and curve:

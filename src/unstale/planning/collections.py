@@ -252,6 +252,13 @@ def plan_with_collections(
 ) -> CollectedFleetPlan:
     """The plan of sources that collections tell about."""
     require(
+        (budget is None) != (target is None),
+        "budget",
+        budget,
+        "or target must be given, and not both",
+        "give budget='1000/day', or target=0.9",
+    )
+    require(
         objective == "freshness" and order == "fixed" and sources.process is None,
         "collections",
         "given",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -162,6 +162,31 @@ class FleetPlan:
         return _value(self.sources, objective, self.order)
 
 
+@overload
+def plan(
+    fleet: Any = ...,
+    *,
+    rates: ArrayLike | None = ...,
+    weights: ArrayLike | None = ...,
+    costs: ArrayLike | None = ...,
+    hosts: ArrayLike | None = ...,
+    min_interval: ArrayLike | None = ...,
+    max_interval: ArrayLike | None = ...,
+    budget: float | str | None = ...,
+    target: float | None = ...,
+    objective: str = ...,
+    order: str = ...,
+    host_cap: float | str | Mapping[str, float | str] | None = ...,
+    collections: None = ...,
+) -> FleetPlan: ...
+
+
+@overload
+def plan(
+    fleet: Any, *, budget: float | str | None = ..., target: float | None = ..., collections: Any
+) -> CollectedFleetPlan: ...
+
+
 def plan(
     fleet: Any = None,
     *,
@@ -213,35 +238,6 @@ def plan(
             f"drop {', '.join(sorted(arrays))}",
         )
         sources = columns(fleet)
-    return plan_columns(
-        sources,
-        budget=budget,
-        target=target,
-        objective=objective,
-        order=order,
-        host_cap=host_cap,
-        collections=collections,
-    )
-
-
-def plan_columns(
-    sources: TableColumns,
-    *,
-    budget: float | str | None,
-    target: float | None,
-    objective: str = "freshness",
-    order: str = "fixed",
-    host_cap: float | str | Mapping[str, float | str] | None = None,
-    collections: Any = None,
-) -> FleetPlan | CollectedFleetPlan:
-    """The same for columns that are checked already."""
-    require(
-        (budget is None) != (target is None),
-        "budget",
-        budget,
-        "or target must be given, and not both",
-        "give budget='1000/day', or target=0.9",
-    )
     if collections is not None:
         from unstale.planning.collections import plan_with_collections
 
@@ -254,6 +250,26 @@ def plan_columns(
             order=order,
             host_cap=host_cap,
         )
+    return plan_columns(sources, budget=budget, target=target, objective=objective, order=order, host_cap=host_cap)
+
+
+def plan_columns(
+    sources: TableColumns,
+    *,
+    budget: float | str | None,
+    target: float | None,
+    objective: str = "freshness",
+    order: str = "fixed",
+    host_cap: float | str | Mapping[str, float | str] | None = None,
+) -> FleetPlan:
+    """The same for columns that are checked already."""
+    require(
+        (budget is None) != (target is None),
+        "budget",
+        budget,
+        "or target must be given, and not both",
+        "give budget='1000/day', or target=0.9",
+    )
     problem = Fleet.of(
         _value(sources, objective, order),
         weight=sources.weight,

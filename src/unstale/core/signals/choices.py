@@ -32,7 +32,7 @@ _GOLDEN = 0.6180339887498949
 #: the share of entries still on show below which a feed is not left alone
 _LEAST_SHOWN = 0.5
 #: entries come in bursts: a feed runs over as if there were so many times as many
-_CROWDED = 2.0
+_CROWDED = 1.5
 
 
 class Mind(NamedTuple):
@@ -148,6 +148,8 @@ def look(price: float, starts: Integers, which: Integers, grid: Floats, table: F
             level[j] = math.exp(-doubt)
             cycle[j] = pushed(rate, silence, precision, doubt)[1] if doubt < math.inf else math.inf
             signals += (1.0 - silence) * rate / precision
+        if collections.within[g] > 0.0:
+            signals = max(signals, collections.came[g] / collections.within[g])
         best, chosen = 0.0, -1
         for k in range(len(grid)):
             shown = shown_share(collections.entries[g], _CROWDED * signals * grid[k])

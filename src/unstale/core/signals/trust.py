@@ -81,6 +81,9 @@ class CollectionColumns(NamedTuple):
     #: share of its members that the last listings signalled, and that beliefs foretold, faded
     spoken: Floats
     foretold: Floats
+    #: entries that came, and the time in which they did, faded
+    came: Floats
+    within: Floats
     trusted: Bits
     used: Bits
 
@@ -117,7 +120,7 @@ def collection_columns(cost: Floats, entries: Floats, start: float) -> Collectio
         column(start),
         column(start),
         column(np.inf),
-        *(column() for _ in range(9)),
+        *(column() for _ in range(11)),
         np.ones(count, np.bool_),
         np.zeros(count, np.bool_),
     )

@@ -18,8 +18,8 @@ from unstale.core.signals.trust import forget, late, lesson
 _SHOUTED, _EXPECTED = 0.9, 0.5
 #: what the shares signalled and foretold keep from listing to listing
 _KEPT = 0.8
-#: time in which a feed ran over counts at most so many times
-_MOST_CROWDED = 10.0
+#: what the count of entries, and the time in which they came, keep from listing to listing
+_PACE = 0.95
 _MOST_SIGNALS = 1000
 
 
@@ -143,12 +143,17 @@ def _list(g: int, now: float, price: float, world: World, mind: Mind, made: Made
         last += 1
     first, world.place[g] = world.place[g], last
     entries = int(collections.entries[g])
-    if entries > 0 and last - first > entries:
-        first = last - entries
-        _overflow(g, now, world.told_at[first], entries, world, mind)
+    count, since = last - first, before
+    if entries > 0 and count > entries:
+        # What scrolled out is seen: the oldest entry on show is newer than the last listing.
+        first, count = last - entries, entries
+        since = max(world.told_at[first], before)
+        collections.uncovered[g] += since - before
+    collections.came[g] = _PACE * collections.came[g] + count
+    collections.within[g] = _PACE * collections.within[g] + now - since
     collections.asof[g] = now
     begin = world.starts[g]
-    count = world.starts[g + 1] - begin if world.always else last - first
+    count = world.starts[g + 1] - begin if world.always else count
     if _shouted(g, now, before, first, count, world, mind):
         collections.uncovered[g] += now - before
         return
@@ -166,20 +171,6 @@ def _list(g: int, now: float, price: float, world: World, mind: Mind, made: Made
             told = now if world.always else world.told_at[first + k]
             if members.signals[i] > 0 and members.told[i] == told and worth_polling(i, g, now, price, mind):
                 _poll(i, g, now, world, mind, made)
-
-
-@compiled
-def _overflow(g: int, now: float, oldest: float, entries: int, world: World, mind: Mind) -> None:
-    """What scrolled out is seen: the oldest entry on show is newer than the last listing.
-
-    It scrolled out because changes came fast, so that time counts for more, in proportion.
-    """
-    collections, total = mind.collections, 0.0
-    for j in range(world.starts[g], world.starts[g + 1]):
-        total += mind.members.rate[world.which[j]]
-    crowd = entries / max(now - oldest, 1e-9) / max(total, 1e-300)
-    hole = max(oldest - collections.asof[g], 0.0)
-    collections.uncovered[g] += hole * min(max(crowd, 1.0), _MOST_CROWDED)
 
 
 @compiled
