@@ -144,7 +144,9 @@ def _optional(
     most: float = np.inf,
     parse: Callable[[str, str], float] | None = None,
 ) -> Floats | None:
-    return number_column(table, name, default, above=above, least=least, most=most, parse=parse) if name in names else None
+    return (
+        number_column(table, name, default, above=above, least=least, most=most, parse=parse) if name in names else None
+    )
 
 
 def number_column(

@@ -143,14 +143,13 @@ def _list(g: int, now: float, price: float, world: World, mind: Mind, made: Made
         last += 1
     first, world.place[g] = world.place[g], last
     entries = int(collections.entries[g])
-    count, since = last - first, before
+    count = last - first
     if entries > 0 and count > entries:
         # What scrolled out is seen: the oldest entry on show is newer than the last listing.
         first, count = last - entries, entries
-        since = max(world.told_at[first], before)
-        collections.uncovered[g] += since - before
+        collections.uncovered[g] += max(world.told_at[first] - before, 0.0)
     collections.came[g] = _PACE * collections.came[g] + count
-    collections.within[g] = _PACE * collections.within[g] + now - since
+    collections.within[g] = _PACE * collections.within[g] + now - before
     collections.asof[g] = now
     begin = world.starts[g]
     count = world.starts[g + 1] - begin if world.always else count

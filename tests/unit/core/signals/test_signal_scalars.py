@@ -1,0 +1,95 @@
+"""The compiled scalars against the columns that answer the same questions, and what members and trust keep."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from unstale.core.gamma2 import p2_inverse
+from unstale.core.signals.choices import shown_share
+from unstale.core.signals.exact import window
+from unstale.core.signals.noisy import doubt_for, mean_cycle, value
+from unstale.core.signals.partial import shown_share as columns_share
+from unstale.core.signals.scalars import paying, plain_gaps, plain_table, poisson_tail, pushed, window_value
+from unstale.core.signals.trust import (
+    CREDIT,
+    collection_columns,
+    judge,
+    lesson,
+    member_columns,
+    precision_of,
+    silence_of,
+)
+
+
+@pytest.mark.parametrize("precision", [0.3, 0.7, 1.0])
+@pytest.mark.parametrize("silence", [0.0, 0.2, 0.9])
+@pytest.mark.parametrize("doubt", [0.01, 0.7, 3.0])
+def test_values_are_those_of_the_columns(doubt: float, silence: float, precision: float) -> None:
+    worth, cycle = pushed(2.0, silence, precision, doubt)
+    assert worth == pytest.approx(float(value(doubt, 2.0, 1 - silence, precision)), rel=1e-6, abs=1e-9)
+    assert cycle == pytest.approx(float(mean_cycle(doubt, 2.0, 1 - silence, precision)), rel=1e-6)
+
+
+def test_no_signals_at_all() -> None:
+    assert pushed(2.0, 1.0, 0.5, 1.0) == pytest.approx((0.264241118 / 2, 0.5))
+    assert poisson_tail(3, 1e4) == 1.0
+
+
+def test_paying_doubts_and_windows_are_those_of_the_columns() -> None:
+    table = plain_table()
+    for due in (0.01, 0.1, 0.3, 0.45):
+        for silence, precision in ((0.2, 0.7), (0.01, 0.95)):
+            found = paying(2.0, silence, precision, due, 0.5)
+            assert found == pytest.approx(float(doubt_for(due, 2.0, 1 - silence, precision)), rel=2e-3)
+        assert plain_gaps(2.0 * due, table) == pytest.approx(float(p2_inverse(np.array(2.0 * due))), rel=1e-5)
+        for span in (0.05, 1.0, 10.0):
+            got = window_value(2.0, 1 - 2.0 * due, plain_gaps(2.0 * due, table), due, span)
+            want = window(span, 2.0, 1.0, due)
+            assert got[0] == pytest.approx(float(want.value), rel=1e-9)
+            assert got[1] == int(want.blind)
+    assert paying(2.0, 0.2, 0.7, 0.5, 1.0) == math.inf
+    for expected in (1.0, 15.0, 30.0, 500.0):
+        assert shown_share(20.0, expected) == pytest.approx(float(columns_share(20, expected)), rel=1e-6)
+
+
+def test_a_member_keeps_at_most_forty_bytes_more() -> None:
+    assert sum(column.nbytes for column in member_columns(1000, 0.0)) <= 40 * 1000
+
+
+def told(precision: float, recall: float, polls: int, seed: int = 1) -> tuple[float, float, float, bool]:
+    """Precision, silence, credit and trust after polls of one member, half of them after a signal."""
+    rng = np.random.default_rng(seed)
+    members, collections = member_columns(1, 0.0), collection_columns(np.ones(1), np.zeros(1), 0.0)
+    fleet = np.zeros(5)
+    members.rate[:] = 1.0
+    for k in range(polls):
+        collections.asof[0] = 1.0
+        signalled = k % 2 == 0
+        members.signals[0] = int(signalled)
+        silent = -math.expm1(-(1 - recall))
+        changed = bool(rng.random() < (precision if signalled else silent))
+        without = math.log(-math.expm1(-1.0)) if changed else -1.0
+        lesson(0, 0, 1.0, 0.0, changed, without, members, collections, fleet)
+        judge(collections, fleet)
+    return (
+        precision_of(0, 0, members, collections, fleet),
+        silence_of(0, collections, fleet),
+        float(fleet[CREDIT]),
+        bool(collections.trusted[0]),
+    )
+
+
+def test_honest_noise_is_learned_and_keeps_its_trust() -> None:
+    precision, silence, credit, trusted = told(0.7, 0.8, 4000)
+    assert precision == pytest.approx(0.7, abs=0.12)
+    assert silence == pytest.approx(0.27, abs=0.1)
+    assert trusted
+    assert credit > 20.0
+
+
+def test_signals_that_are_wrong_most_of_the_time_lose_trust() -> None:
+    lost = [told(0.05, 0.1, 60, seed)[3] for seed in range(5)]
+    assert not any(lost)

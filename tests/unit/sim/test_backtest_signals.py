@@ -1,0 +1,104 @@
+"""The backtest with signals: what is shown, what it brings, that noise is learned and that a liar costs little."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unstale.core.trace import Trace
+from unstale.errors import InputError
+from unstale.sim.backtest.learned import learned
+from unstale.sim.backtest.listed import listed
+from unstale.sim.backtest.polls import measure
+from unstale.sim.backtest.run import backtest, signalled
+from unstale.sim.backtest.sees import Sees, sees, shown
+from unstale.sim.backtest.setting import Setting
+
+DAY = 86_400.0
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Setting:
+    """80 Poisson sources of very different pace, over a year."""
+    rng = np.random.default_rng(3)
+    rates = np.exp(rng.uniform(np.log(1 / 60), np.log(2), 80)) / DAY
+    times = [np.sort(rng.uniform(0.0, 365 * DAY, rng.poisson(rate * 365 * DAY))) for rate in rates]
+    names = [f"s{i:02}" for i in range(80)]
+    trace = Trace.coded(names, np.repeat(np.arange(80), [len(t) for t in times]), np.concatenate(times))
+    return Setting(trace, 0.0, 0.4 * 365 * DAY, 365 * DAY, np.ones(80))
+
+
+def fresh(setting: Setting, each: float, seen: Sees) -> float:
+    row = signalled(setting, each, 1, seen)
+    assert row.polls == pytest.approx(row.budget, rel=0.03)
+    return row.freshness
+
+
+def plain(setting: Setting, each: float) -> float:
+    return float(measure(setting, learned(setting, each, 1)).freshness.mean())
+
+
+def test_signals_are_the_changes_less_the_silent_ones_and_more_the_false_ones(fleet: Setting) -> None:
+    changes = len(fleet.trace.times)
+    every = shown(fleet, Sees(), 1)
+    assert np.sort(every.told_at).tolist() == np.sort(fleet.trace.times).tolist()
+    noisy = shown(fleet, Sees(recall=0.8, precision=0.7, delay=60.0), 1)
+    true = np.isin(noisy.told_at, fleet.trace.times).sum()
+    assert true == pytest.approx(0.8 * changes, rel=0.03)
+    assert true / len(noisy.told_at) == pytest.approx(0.7, abs=0.005)
+    assert (noisy.shown_at - noisy.told_at == 60.0).all()
+    grouped = shown(fleet, Sees(groups=25), 1)
+    assert np.diff(grouped.starts).tolist() == [25, 25, 30]
+    assert len(shown(fleet, Sees(liar="never"), 1).told_at) == 0
+
+
+def test_an_exact_listing_halves_staleness_and_more(fleet: Setting) -> None:
+    assert fresh(fleet, 1.0, Sees()) > 0.95
+    assert plain(fleet, 1.0) < 0.85
+
+
+def test_dear_noisy_partial_and_late_listings_bring_less_but_more_than_none(fleet: Setting) -> None:
+    exact, alone = fresh(fleet, 1.0, Sees()), plain(fleet, 1.0)
+    for seen in (Sees(cost=10.0), Sees(recall=0.8, precision=0.7), Sees(entries=20), Sees(delay=0.5 * DAY)):
+        assert alone + 0.02 < fresh(fleet, 1.0, seen) < exact + 0.002, seen
+
+
+@pytest.mark.parametrize("liar", ["always", "never", "random"])
+def test_a_liar_costs_little(fleet: Setting, liar: str) -> None:
+    assert fresh(fleet, 1.0, Sees(liar=liar)) > plain(fleet, 1.0) - 0.01
+
+
+def test_what_polls_say_of_the_last_change_helps(fleet: Setting) -> None:
+    polls, listings = listed(fleet, 1.0, 1, Sees(listing=False, modified=True))
+    assert len(listings) == 0
+    played = measure(fleet, polls)
+    assert played.polls == pytest.approx(fleet.allowed(1.0), rel=0.03)
+    assert float(played.freshness.mean()) > plain(fleet, 1.0) - 0.005
+
+
+def test_words_for_what_is_seen() -> None:
+    assert sees("bits") is None
+    assert sees("modified") == Sees(listing=False, modified=True)
+    assert sees("listing", 10.0, "recall=.8", "never") == Sees(cost=10.0, recall=0.8, liar="never")
+    assert sees("groups:25") == Sees(groups=25)
+    for words in (
+        ("sitemap",),
+        ("feed:0",),
+        ("feed:x",),
+        ("bits", 1.0, "recall=.8"),
+        ("listing", 0.0),
+        ("listing", 1.0, "recall=2"),
+        ("listing", 1.0, "noise=1"),
+        ("listing", 1.0, None, "sometimes"),
+    ):
+        with pytest.raises(InputError, match=": "):
+            sees(*words)  # type: ignore[arg-type]
+
+
+def test_a_line_is_added_and_no_other_changes(fleet: Setting) -> None:
+    asked = {"polls_per_change": [1.0], "policies": ["unstale", "uniform"], "start": fleet.start, "end": fleet.end}
+    without = backtest(fleet.trace, **asked)  # type: ignore[arg-type]
+    seen = backtest(fleet.trace, **asked, sees=Sees())  # type: ignore[arg-type]
+    assert seen.rows[:2] == without.rows
+    assert seen.savings == without.savings
+    assert [row.policy for row in seen.rows] == ["unstale", "uniform", "signals"]
