@@ -18,6 +18,7 @@ from unstale.units import format_duration, format_rate
 
 if TYPE_CHECKING:
     from unstale.core.checks import Floats
+    from unstale.planning.collections import CollectedFleetPlan
     from unstale.planning.planner import FleetPlan
 
 
@@ -147,7 +148,9 @@ def _hosts(made: FleetPlan, rows: int = 5) -> Table:
     return table
 
 
-def print_curve(drawn: tuple[Floats, Floats], made: FleetPlan, height: int = 10, width: int = 60) -> None:
+def print_curve(
+    drawn: tuple[Floats, Floats], made: FleetPlan | CollectedFleetPlan, height: int = 10, width: int = 60
+) -> None:
     """Freshness against budget as dots, the present plan as a filled circle."""
     budgets, fresh = drawn
     if len(budgets) < 2:

@@ -23,8 +23,8 @@ def read_simple_index(data: bytes, to: Taker) -> None:
     text = unpacked(data)
     if text.lstrip()[:1] != b"{":
         for found in _LINK.finditer(text.decode("utf-8", "replace")):
-            target, _, digest = html.unescape(found[1]).partition("#")
-            if not to.take(target, None, digest or None):
+            target, _, mark = html.unescape(found[1]).partition("#")
+            if not to.take(target, None, mark or None):
                 return
         return
     page = parsed(text, "simple index")

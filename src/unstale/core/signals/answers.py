@@ -166,7 +166,7 @@ class _At:
             have = unit * (self._brought(n, x) - x * stretch)
             slope = unit * x * x / n * stretch
         count = len(self.m.table)
-        return np.bincount(self.m.group, have, count), np.bincount(self.m.group, slope, count)
+        return _sums(self.m.group, have, count), _sums(self.m.group, slope, count)
 
     def answered(self, interval: Floats, left: Floats) -> CollectionAnswer:
         m = self.m
@@ -185,6 +185,10 @@ class _At:
         fresh = np.where((m.rate == 0.0), 1.0, fresh)
         gain = np.bincount(m.group, self.base, len(m.table)) + left
         return CollectionAnswer(interval, rate, fresh, gain)
+
+
+def _sums(group: Rows, values: Floats, count: int) -> Floats:
+    return np.asarray(np.bincount(group, values, count), dtype=np.float64)
 
 
 def _distinct(market: CollectionMarket) -> list[tuple[float, float]]:

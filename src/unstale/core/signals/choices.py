@@ -104,7 +104,7 @@ def next_unasked(i: int, g: int, mind: Mind) -> float:
             due = heard + max(level - doubt, 0.0) / (silence * rate)
         if members.spacing[i] > 0.0:
             due = min(due, heard + members.spacing[i])
-    return min(due, latest)
+    return float(min(due, latest))
 
 
 @compiled

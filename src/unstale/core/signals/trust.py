@@ -115,14 +115,24 @@ def collection_columns(cost: Floats, entries: Floats, start: float) -> Collectio
         return np.full(count, value)
 
     return CollectionColumns(
-        np.asarray(cost, np.float64),
-        np.asarray(entries, np.float64),
-        column(start),
-        column(start),
-        column(np.inf),
-        *(column() for _ in range(11)),
-        np.ones(count, np.bool_),
-        np.zeros(count, np.bool_),
+        cost=np.asarray(cost, np.float64),
+        entries=np.asarray(entries, np.float64),
+        asof=column(start),
+        due=column(start),
+        interval=column(np.inf),
+        uncovered=column(),
+        hits=column(),
+        tries=column(),
+        silent=column(),
+        watched=column(),
+        credit=column(),
+        late=column(),
+        spoken=column(),
+        foretold=column(),
+        came=column(),
+        within=column(),
+        trusted=np.ones(count, np.bool_),
+        used=np.zeros(count, np.bool_),
     )
 
 
@@ -132,7 +142,7 @@ def precision_of(i: int, g: int, members: MemberColumns, collections: Collection
     of_fleet = (fleet[HITS] + _FIRST_HITS) / (fleet[TRIES] + _FIRST_TRIES)
     shared = (collections.hits[g] + _STRENGTH * of_fleet) / (collections.tries[g] + _STRENGTH)
     own = (members.hits[i] + _STRENGTH * shared) / (members.tries[i] + _STRENGTH)
-    return min(max(own, LEAST_PRECISION), _MOST_PRECISE)
+    return float(min(max(own, LEAST_PRECISION), _MOST_PRECISE))
 
 
 @compiled
@@ -140,14 +150,15 @@ def silence_of(g: int, collections: CollectionColumns, fleet: Floats) -> float:
     """The share of changes that a collection does not signal."""
     of_fleet = (fleet[SILENT] + _FIRST_SILENT) / (fleet[WATCHED] + _SILENT)
     own = (collections.silent[g] + _SILENT * of_fleet) / (collections.watched[g] + _SILENT)
-    return min(max(own, _LEAST_SILENT), _MOST_SILENT)
+    return float(min(max(own, _LEAST_SILENT), _MOST_SILENT))
 
 
 @compiled
 def unheard(i: int, g: int, now: float, copied: float, members: MemberColumns, collections: CollectionColumns) -> float:
     """Of the time since a copy, how much no listing has told of."""
     known = max(collections.asof[g] - collections.late[g], copied)
-    return min(max(now - known + collections.uncovered[g] - members.uncovered[i], 0.0), max(now - copied, 0.0))
+    apart = now - known + collections.uncovered[g] - members.uncovered[i]
+    return float(min(max(apart, 0.0), max(now - copied, 0.0)))
 
 
 @compiled

@@ -197,7 +197,7 @@ class _Player:
     def _played(self, now: float, until: float, price: float) -> tuple[Integers, Floats, Floats]:
         made = room(int(self.budget * (until - now) * 40 + 60 * len(self.setting) + 1000))
         play(now, until, price, self.world, self._mind(), made)
-        polls, listings = made.count
+        polls, listings = made.many
         if polls > len(made.which) or listings > len(made.which):
             raise RuntimeError("more polls in one look than a budget can mean")
         return made.which[:polls], made.polled[:polls], made.listing[:listings]

@@ -46,12 +46,12 @@ class World(NamedTuple):
 
 
 class Made(NamedTuple):
-    """Polls made, with `count` of them and of listing polls: which source and when; when and at what cost."""
+    """Polls made: which source and when; listing polls: when and at what cost; and how `many` there are of both."""
 
     which: Integers
     polled: Floats
     listing: Floats
-    count: Integers
+    many: Integers
 
 
 @compiled
@@ -70,10 +70,10 @@ def play(now: float, until: float, price: float, world: World, mind: Mind, made:
             if collections.due[g] >= until:
                 break
             begun = collections.due[g]
-            if made.count[1] < len(made.listing):
-                made.listing[made.count[1], 0] = begun
-                made.listing[made.count[1], 1] = collections.cost[g]
-            made.count[1] += 1
+            if made.many[1] < len(made.listing):
+                made.listing[made.many[1], 0] = begun
+                made.listing[made.many[1], 1] = collections.cost[g]
+            made.many[1] += 1
             _list(g, begun, price, world, mind, made)
             collections.due[g] = begun + collections.interval[g]
 
@@ -128,10 +128,10 @@ def _poll(i: int, g: int, now: float, world: World, mind: Mind, made: Made) -> N
         said = told
     forget(i, g, members, mind.collections)
     observe(i, now, changed, said, columns, mind.shared, mind.timing, mind.at)
-    if made.count[0] < len(made.which):
-        made.which[made.count[0]] = i
-        made.polled[made.count[0]] = now
-    made.count[0] += 1
+    if made.many[0] < len(made.which):
+        made.which[made.many[0]] = i
+        made.polled[made.many[0]] = now
+    made.many[0] += 1
 
 
 @compiled

@@ -8,7 +8,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -69,8 +69,8 @@ def sees(kind: str, cost: float = 1.0, noise: str | None = None, liar: str | Non
             "add --sees listing",
         )
         return None if kind == "bits" else Sees(listing=False, modified=True)
-    told = _noise(noise)
-    return Sees(groups=shape.groups, entries=shape.entries, cost=cost, liar=liar, **told)
+    told = {"precision": 1.0, "recall": 1.0, "delay": 0.0} | _noise(noise)
+    return replace(shape, cost=cost, liar=liar, precision=told["precision"], recall=told["recall"], delay=told["delay"])
 
 
 def _noise(text: str | None) -> dict[str, float]:
