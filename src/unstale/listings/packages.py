@@ -98,6 +98,6 @@ def parsed(data: bytes, what: str) -> dict[str, Any]:
     return page
 
 
-def _rows(page: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    rows = page.get(name)
+def _rows(answer: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    rows = answer.get(name)
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []

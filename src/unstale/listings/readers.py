@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from unstale.errors import InputError, require
 from unstale.listings.feed import read_feed_entries
-from unstale.listings.index_page import read_index_page
+from unstale.listings.http_index import read_http_index
 from unstale.listings.objects import read_objects
 from unstale.listings.packages import read_changes, read_debian, read_simple_index
 from unstale.listings.records import ListingPoll
@@ -18,7 +18,7 @@ from unstale.listings.taking import MOST_ENTRIES, Scope, Taker
 READERS: dict[str, Callable[[bytes, Taker], None]] = {
     "sitemap": read_sitemap,
     "feed": read_feed_entries,
-    "index": read_index_page,
+    "index": read_http_index,
     "objects": read_objects,
     "simple": read_simple_index,
     "changes": read_changes,

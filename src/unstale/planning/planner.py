@@ -178,13 +178,15 @@ def plan(
     order: str = ...,
     host_cap: float | str | Mapping[str, float | str] | None = ...,
     collections: None = ...,
-) -> FleetPlan: ...
+) -> FleetPlan:
+    """Without collections."""
 
 
 @overload
 def plan(
     fleet: Any, *, budget: float | str | None = ..., target: float | None = ..., collections: Any
-) -> CollectedFleetPlan: ...
+) -> CollectedFleetPlan:
+    """With collections: the fleet is a table with a column `collection`."""
 
 
 def plan(

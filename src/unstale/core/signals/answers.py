@@ -46,13 +46,13 @@ class CollectionTable:
 class CollectionAnswer:
     """Listing intervals (inf: never), polls per unit of time and freshness of each member, and what is left over.
 
-    `gain` is weighted freshness less all dues, per collection.
+    `left` is weighted freshness less all dues, per collection.
     """
 
     interval: Floats
     rate: Floats
     fresh: Floats
-    gain: Floats
+    left: Floats
 
 
 class CollectionMarket:
@@ -183,8 +183,8 @@ class _At:
             brought = np.where(kind > 0, self._brought(kind, x) / x, self.without)
             fresh = np.where(self.polled, brought + self.due * rate / m.weight, 0.0)
         fresh = np.where((m.rate == 0.0), 1.0, fresh)
-        gain = np.bincount(m.group, self.base, len(m.table)) + left
-        return CollectionAnswer(interval, rate, fresh, gain)
+        whole = np.bincount(m.group, self.base, len(m.table)) + left
+        return CollectionAnswer(interval, rate, fresh, np.asarray(whole))
 
 
 def _sums(group: Rows, values: Floats, count: int) -> Floats:

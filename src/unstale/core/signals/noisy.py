@@ -119,7 +119,7 @@ def mean_cycle(doubt: ArrayLike, change_rate: ArrayLike, recall: ArrayLike, prec
     [docs/theory/signals.md, (6)].
 
     >>> round(float(mean_cycle(1.0, 1.0, 0.8, 0.7)), 6)
-    1.027622
+    0.872114
     """
     given = (np.asarray(x, np.float64) for x in (doubt, change_rate))
     s, rate, r, pi = np.broadcast_arrays(*given, _shares("recall", recall), _shares("precision", precision, above=0))

@@ -153,7 +153,7 @@ class _Asking:
             return total
         exact = replace(problem.table, recall=np.ones(len(problem.table)), precision=np.ones(len(problem.table)))
         asked = CollectionMarket(self.rate[self.listed], self.weight[self.listed], problem.member[self.listed], exact)
-        gain = asked.answer(due[self.listed], listing, GRID * _FINER).gain
+        gain = asked.answer(due[self.listed], listing, GRID * _FINER).left
         if self.collections.noisy.any():
             gain = np.minimum(gain, self._pushed(due[self.listed]))
         return total + float(gain.sum())

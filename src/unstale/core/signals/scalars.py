@@ -53,7 +53,7 @@ def pushed(rate: float, silence: float, precision: float, doubt: float) -> tuple
     polled once every M. Signals pushed, or listings frequent.
 
     >>> [round(x, 9) for x in pushed(1.0, 0.2, 0.7, 1.0)]
-    [0.422944476, 0.817105788]
+    [0.422944476, 0.872113807]
     """
     quiet = silence * rate
     signals = (1.0 - silence) * rate / precision

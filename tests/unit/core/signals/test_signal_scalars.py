@@ -90,6 +90,11 @@ def test_honest_noise_is_learned_and_keeps_its_trust() -> None:
     assert credit > 20.0
 
 
-def test_signals_that_are_wrong_most_of_the_time_lose_trust() -> None:
-    """At once, while precision and silence are not known to be so bad."""
-    assert not any(told(0.05, 0.1, 8, seed)[3] for seed in range(5))
+def test_trust_is_lost_soon_and_won_back_late() -> None:
+    collections, fleet = collection_columns(np.ones(1), np.zeros(1), 0.0), np.zeros(5)
+    seen = []
+    for credit, of_all in ((-2.9, 1.0), (-3.1, 1.0), (5.9, 1.0), (6.1, -1.0), (6.1, 1.0), (-2.9, 1.0), (40.0, -6.1)):
+        collections.credit[0], fleet[CREDIT] = credit, of_all
+        judge(collections, fleet)
+        seen.append(bool(collections.trusted[0]))
+    assert seen == [True, False, False, False, True, True, False]

@@ -20,7 +20,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 _FARTHEST = 2_000
 
 
-def read_index_page(data: bytes, to: Taker) -> None:
+def read_http_index(data: bytes, to: Taker) -> None:
     """Every file with its time and size; directories are further listings, parents and sorting links are passed over.
 
     >>> from unstale.listings.readers import read_listing
