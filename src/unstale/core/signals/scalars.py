@@ -142,8 +142,8 @@ def plain_table() -> Floats:
 def plain_gaps(share: float, table: Floats) -> float:
     """The plain interval in mean gaps, y with P(2, y) = share; inf from 1 on.
 
-    >>> round(plain_gaps(0.1, plain_table()), 6)
-    0.531812
+    >>> round(plain_gaps(0.1, plain_table()), 4)
+    0.5318
     """
     if share >= table[0, -1]:
         return math.inf
