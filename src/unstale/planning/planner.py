@@ -24,7 +24,6 @@ from unstale.units import format_duration, parse_rate
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
     from unstale.planning.collections import CollectedFleetPlan
 
 
