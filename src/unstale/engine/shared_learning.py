@@ -8,7 +8,6 @@ Rules of this file:
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,8 +29,9 @@ from unstale.ports import LEARNER, Clock, FleetColumns, SharedStore
 class FleetPlan:
     """What a planner tells of the fleet as a whole: its mean interval, its price, and what its dearest poll costs."""
 
-    scale: float = math.nan
-    price: float = math.nan
+    #: zero until a planner has told
+    scale: float = 0.0
+    price: float = 0.0
     dearest: float = 1.0
 
 

@@ -106,7 +106,7 @@ class Worker:
             return min(shut, LIFE)
         free = self.config.polls - len(self._polls.under_way) - len(self._recorder.done)
         room = min(self._most, free, int(self.bucket.level(now) / plan.dearest + 1e-9))
-        if room < 1 or math.isnan(plan.scale):
+        if room < 1 or not plan.scale > 0.0:
             return min(max(self.bucket.wait(plan.dearest, now), BEAT), CALM)
         lease, owner = self.config.lease, self.config.owner
         claims = await self._executor.do(lambda store: store.claim(now, room, lease=lease, owner=owner))
@@ -141,9 +141,7 @@ class Worker:
                 self._learning.keep(lesson)
             raise
         said = json.loads(published or b"{}")
-        self._learning.plan = plan = FleetPlan(
-            said.get("scale", math.nan), said.get("price", math.nan), said.get("dearest", 1.0)
-        )
+        self._learning.plan = plan = FleetPlan(said.get("scale", 0.0), said.get("price", 0.0), said.get("dearest", 1.0))
         self.bucket.set(share, max(BURST_SECONDS * share, 2.0 * plan.dearest))
         self._beat_at = now + LIFE
 
