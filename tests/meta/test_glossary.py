@@ -19,6 +19,7 @@ ALLOWED = {
     "update": "the module of UpdateValue",
     "_score": "the standard score of a normal law",
     "fetch": "the network act inside a poll",
+    "on_url": "a callback, as httptools calls it",
     "result": "what a command prints, not what a poll taught",
 }
 

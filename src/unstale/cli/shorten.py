@@ -23,7 +23,7 @@ def shortened(addresses: Sequence[str], width: int) -> list[str]:
     would look the same, what is kept of them is where they differ.
 
     >>> shortened([f"postgresql://me:$P@db.example.org/shop#{table}" for table in ("orders", "users")], 24)
-    ['postgresql:/…shop#orders', 'postgresql:/…/shop#users']
+    ['postgresql:…/shop#orders', 'postgresql:…g/shop#users']
     """
     rows = [shown_address(address) for address in addresses]
     if all(len(row) <= width for row in rows):
@@ -48,7 +48,7 @@ def fitted(
     addresses have `least` characters, and the second always stays.
 
     >>> fitted(["source", "fresh", "next poll"], [["https://example.org/news/today", "98 %", "in 3 min"]], 30)
-    (['source', 'fresh'], [['example.org…s/today', '98 %']])
+    (['source', 'fresh'], [['example.org/news/today', '98 %']])
     """
     kept = len(head)
     while kept > 2 and _room(head, rows, kept, width) < min(least, max((len(row[0]) for row in rows), default=0)):

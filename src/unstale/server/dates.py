@@ -28,8 +28,8 @@ _FORMS = [
 def read_date(text: str | None) -> float | None:
     """Seconds since the epoch from an HTTP date, None if it is none; which day of the week it says does not matter.
 
-    >>> read_date("Thu, 01 Jan 1970 00:01:00 GMT"), read_date("Thursday, 01-Jan-70 00:01:00 GMT")
-    (60.0, 60.0)
+    >>> read_date("Sun, 06 Nov 1994 08:49:37 GMT"), read_date("Sunday, 06-Nov-94 08:49:37 GMT")
+    (784111777.0, 784111777.0)
     >>> read_date("Thu Jan  1 00:01:00 1970"), read_date("Thu, 1 Jan 1970 00:01:00 GMT"), read_date("0")
     (60.0, None, None)
     """

@@ -51,7 +51,7 @@ class Wire(asyncio.Protocol):
         self._app, self._open = app, open_ones
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
-        self._url, self._lines, self._head_size = b"", list[tuple[bytes, bytes]](), 0
+        self._target, self._lines, self._head_size = b"", list[tuple[bytes, bytes]](), 0
         self._coming: _Asked | None = None
         self._line: deque[_Asked] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -110,10 +110,10 @@ class Wire(asyncio.Protocol):
             self._refuse(431, "the head is too large")
 
     def on_message_begin(self) -> None:
-        self._url, self._lines = b"", []
+        self._target, self._lines = b"", []
 
-    def on_url(self, url: bytes) -> None:
-        self._url += url
+    def on_url(self, target: bytes) -> None:
+        self._target += target
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._lines.append((name.lower(), value))
@@ -126,7 +126,7 @@ class Wire(asyncio.Protocol):
             self._timer.cancel()
         asked = self._coming = _Asked()
         asked.keep = self._parser.should_keep_alive()
-        path, _, query = self._url.partition(b"?")
+        path, _, query = self._target.partition(b"?")
         asked.scope = {
             "type": "http",
             "http_version": version,
