@@ -162,6 +162,7 @@ class Planner:
             "owner": self._config.owner,
             "sources": len(scheduler.ids),
             "budget": self._config.budget,
+            "settled": self._config.settled,
             "price": scheduler.price,
             "workers": len(facts),
             "surcharges": surcharges_of(scheduler, self._config.hosts),

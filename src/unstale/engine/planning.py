@@ -100,6 +100,7 @@ class Planning:
             "owner": fleet.config.owner,
             "sources": len(fleet.scheduler.ids),
             "budget": fleet.config.budget,
+            "settled": fleet.config.settled,
             "price": fleet.scheduler.price,
             "polls": counters.polls,
             "changed": counters.changed,

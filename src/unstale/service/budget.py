@@ -30,7 +30,8 @@ def in_force(
         when = f" {ago(word.at, now)}" if word.at > 0.0 else ""
         words = f"as was said {_WAYS[word.by]}{when}"
         return Budget(word.budget, word.by, word.at if word.at > 0.0 else -math.inf, words, waiting)
-    going = engine.get("budget")
+    # What it was started with: what it goes by may be a word that was taken back since it last wrote.
+    going = engine.get("settled")
     rate = float(going) if running and word is None and isinstance(going, int | float) and going > 0.0 else settled
     if not file:
         return Budget(rate, "default", -math.inf, "which holds as nobody said another")

@@ -71,7 +71,7 @@ def test_the_last_word_on_the_budget_is_in_force() -> None:
     assert (running.rate, running.by) == (2.0, "api")
     assert running.waiting == "unstale.toml was changed 50 s ago: restart the engine to take it up"
     # An engine that was started with another file goes by that, and it is not ours to guess.
-    assert in_force({}, terms(3.0), {"budget": 0.5}, True, 200.0).rate == 0.5
+    assert in_force({}, terms(3.0), {"budget": 2.0, "settled": 0.5}, True, 200.0).rate == 0.5
     assert settle(word, terms(1.0, changed_at=150.0), None, 200.0) == {}
     assert settle(word, terms(3.0, changed_at=150.0), None, 200.0) == {BUDGET: b""}
     option = BudgetSaid.read(settle(word, terms(3.0), 7.0, 200.0)[BUDGET])
