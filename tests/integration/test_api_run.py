@@ -149,7 +149,7 @@ def test_what_clients_ask_for_joins_the_fleet_and_is_renewed_before_they_ask_aga
 
 async def get(port: int, path: str) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b"GET %s HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n" % path.encode())
+    writer.write(b"GET %s HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n" % path.encode())
     text = await reader.read()
     writer.close()
     return text
