@@ -29,7 +29,7 @@ def test_what_one_peer_finds_reaches_one_that_cannot_poll(tmp_path: Path) -> Non
                 await poor.until(
                     lambda: sum(bool(h.digests) and h.last > begun + 5 for h in poor.held().values()) == 10, 60
                 )
-                view = poor.whole.engine.peers()[0]
+                view = poor.application.engine.peers()[0]
                 assert view["taken"] >= 10
                 assert view["bans"] == 0
                 # Equal bytes at the same time, though only one of them asked the source.
@@ -41,7 +41,7 @@ def test_what_one_peer_finds_reaches_one_that_cannot_poll(tmp_path: Path) -> Non
                     copy = poor.shelf.copy(mine.source)
                     assert copy is not None
                     assert sha256(copy.body.data).digest() == mine.digests[0]
-                assert poor.whole.engine.bucket.spent == 0.0, "peers' copies do not cost the budget"
+                assert poor.application.engine.bucket.spent == 0.0, "peers' copies do not cost the budget"
                 counters = poor.shelf.counters()
                 held = counters["claimed"] - counters["recorded"] - counters.get("given_back", 0)
                 assert held - counters.get("expired", 0) - counters.get("ended", 0) <= 10
@@ -74,6 +74,6 @@ def test_a_liar_is_dropped_and_reported(tmp_path: Path) -> None:
                 copy = honest.shelf.copy(1)
                 assert copy is not None
                 assert b"Source 0" in copy.body.data
-                assert honest.whole.engine.peers()[0]["bans"] == 1
+                assert honest.application.engine.peers()[0]["bans"] == 1
 
     asyncio.run(scene())

@@ -19,6 +19,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 TOGETHER = (
     "belief",
     "gamma2",
+    "objectives",
+    "penalties",
+    "phase",
+    "points_penalty",
     "kernels.numpy_pass",
     "kernels.numba_pass",
     "learning.gamma",

@@ -108,6 +108,8 @@ def test_a_narrow_terminal_loses_columns_and_addresses_but_no_numbers(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "72")
+    # A pipe is never that narrow; a terminal is, and there is none here.
+    monkeypatch.setattr("unstale.cli.show.PIPE", 40)
     out = run(store).stdout
     assert all(len(line) <= 72 for line in out.splitlines() if "failed" not in line)
     assert "1.33 h" in out
