@@ -123,7 +123,8 @@ def test_a_lost_connection_is_opened_again_and_nothing_is_lost_or_done_twice(ser
     cut(server, store)
     assert store.record([done(claim, 2.0) for claim in claims]) == [True] * 3
     cut(server, store)
-    assert store.counters() == {"added": 3, "edited": 1, "claimed": 3, "recorded": 3, "unchanged": 3}
+    counted = {"claimed": 3, "recorded": 3, "unchanged": 3, "requests": 3, "spent": 3_000_000}
+    assert store.counters() == {"added": 3, "edited": 1, **counted}
 
 
 class _Deaf:
@@ -241,9 +242,12 @@ def test_a_host_is_polled_as_if_there_were_one_worker(opened: Any) -> None:
         [*(Listing(f"http://h/{n}") for n in range(5)), Listing("http://free/0"), Listing("http://free/1")], 0.0
     )
 
+    asked = 0.0
+
     def claim(store: Any, now: float) -> list[int]:
         claims = store.claim(now, 9, lease=60.0, owner="a")
-        assert all(claim.begin_by == (now + grant.late if claim.source <= 5 else math.inf) for claim in claims)
+        late = Grant(asked).late if asked else grant.late
+        assert all(claim.begin_by == (now + late if claim.source <= 5 else math.inf) for claim in claims)
         store.give_back("a", [claim for claim in claims if claim.source > 5])
         return [claim.source for claim in claims if now == 10.0 or claim.source <= 5]
 
@@ -260,7 +264,8 @@ def test_a_host_is_polled_as_if_there_were_one_worker(opened: Any) -> None:
     assert len(claim(one, now + 3 * gap)) == 1
     # What the host asks for holds for all: it wants no polls for a while, and longer pauses then.
     one.give_back("a")
-    one.heard([HostNews(ids[0], 100.0, True, None, 5.0)])
+    asked = 5.0
+    one.heard([HostNews(ids[0], 100.0, True, None, asked)])
     one.heard([HostNews(ids[0], 100.0, True, None, 0.0)])
     assert claim(two, 130.0) == claim(two, 159.9) == []
     two.set_due(ids[:5], [0.0] * 5)
