@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,3 +30,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.relative_to(here).parts[0] in SLOW_ROOMS:
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(autouse=True)
+def _log_left_as_it_was() -> Iterator[None]:
+    """Who listens to the log during a test, as pages and commands do, is gone after it."""
+    loggers = logging.getLogger(), logging.getLogger("unstale")
+    before = [(list(one.handlers), one.level) for one in loggers]
+    yield
+    for one, (handlers, level) in zip(loggers, before, strict=True):
+        for handler in [h for h in one.handlers if h not in handlers and not type(h).__module__.startswith("_pytest")]:
+            one.removeHandler(handler)
+        one.setLevel(level)

@@ -48,14 +48,15 @@ def listed(i: int) -> Listing:
 def keep(path: Path, hours: float, *, sources: int = 12, budget: float = 12 / HOUR, **options: float) -> float:
     """Let an engine keep Poisson sources for so long, going on with what the file holds; when it ended."""
     store = SqliteStore(path, **options)  # type: ignore[arg-type]
-    last, usual = store.fleet(1).last, virtual.START
-    virtual.START = float(last[np.isfinite(last)].max(initial=usual))
-    end = virtual.START + hours * HOUR
+    last = store.fleet(1).last
+    start = float(last[np.isfinite(last)].max(initial=virtual.START))
+    end = start + hours * HOUR
     try:
-        world = virtual.World(np.geomspace(0.1, 4.0, sources) / HOUR, end)
+        world = virtual.World(np.geomspace(0.1, 4.0, sources) / HOUR, end, start=start)
         unshared: Any = Unshared(store)
-        virtual.run_virtually(world, budget, hours * HOUR, store=unshared, listing=listed, answer=broken_second)
+        virtual.run_virtually(
+            world, budget, hours * HOUR, store=unshared, listing=listed, answer=broken_second, start=start
+        )
     finally:
-        virtual.START = usual
         store.close()
     return end

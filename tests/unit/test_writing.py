@@ -226,7 +226,8 @@ OTHERS = {
     "cli/lab_node.py",  # appends, in a folder of its own
     "cli/lab_processes.py",  # in a folder of its own
     "cli/init.py",  # refuses what is there
-    "cli/compose.py",  # a lock
+    "cli/locking.py",  # a lock
+    "adapters/sqlite_schema.py",  # the draft of a new store, which gets its name when it is whole
     "adapters/sqlite_replica.py",  # SQLite writes the draft of a backup, which refuses what is there
 }
 

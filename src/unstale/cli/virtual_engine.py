@@ -26,6 +26,7 @@ def run_virtually(
     store: MemoryStore | None = None,
     config: Mapping[str, object] | None = None,
     host_limits: HostLimits | None = None,
+    start: float = START,
 ) -> tuple[Engine, MemoryStore]:
     """Run an engine over a world for so many virtual seconds; `budget` is cost per second.
 
@@ -34,7 +35,7 @@ def run_virtually(
     kept = store or MemoryStore()
     make = listing or (lambda i: Listing(f"memory:{i}", kind="memory"))
     if not len(kept.fleet(1).source):
-        kept.add([make(i) for i in range(len(world.rates))], START)
+        kept.add([make(i) for i in range(len(world.rates))], start)
 
     async def body(clock: VirtualClock, stop: asyncio.Event) -> Engine:
         async def look(claim: Claim) -> Fetched:
@@ -54,4 +55,4 @@ def run_virtually(
         await engine.run(stop)
         return engine
 
-    return in_virtual_time(body, START + seconds), kept
+    return in_virtual_time(body, start + seconds, start), kept

@@ -29,8 +29,8 @@ _STRETCHES = 16
 class VirtualClock:
     """Time passes only while everybody sleeps: then it jumps to the first who wakes. `stop` is set at the end."""
 
-    def __init__(self, end: float, stop: asyncio.Event) -> None:
-        self.time, self.end, self.stop = START, end, stop
+    def __init__(self, end: float, stop: asyncio.Event, start: float = START) -> None:
+        self.time, self.end, self.stop = start, end, stop
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         self._count = 0
 
@@ -59,8 +59,8 @@ class VirtualClock:
                         self.stop.set()
 
 
-def in_virtual_time(body: Callable[[VirtualClock, asyncio.Event], Awaitable[T]], end: float) -> T:
-    """What `body` comes to, in a time that begins at START; it is asked to stop once `end` is reached.
+def in_virtual_time(body: Callable[[VirtualClock, asyncio.Event], Awaitable[T]], end: float, start: float = START) -> T:
+    """What `body` comes to, in a time that begins at `start`; it is asked to stop once `end` is reached.
 
     >>> async def body(clock, stop):
     ...     while not stop.is_set():
@@ -72,7 +72,7 @@ def in_virtual_time(body: Callable[[VirtualClock, asyncio.Event], Awaitable[T]],
 
     async def main() -> T:
         stop = asyncio.Event()
-        clock = VirtualClock(end, stop)
+        clock = VirtualClock(end, stop, start)
         passing = asyncio.create_task(clock.run())
         try:
             return await body(clock, stop)
@@ -85,12 +85,19 @@ def in_virtual_time(body: Callable[[VirtualClock, asyncio.Event], Awaitable[T]],
 class VirtualWorld:
     """Sources that change by chance at given rates per second, or at given times; a poll tells the version it saw."""
 
-    def __init__(self, rates: Floats, end: float, seed: int = 1, changes: Sequence[Floats] | None = None) -> None:
+    def __init__(
+        self,
+        rates: Floats,
+        end: float,
+        seed: int = 1,
+        changes: Sequence[Floats] | None = None,
+        start: float = START,
+    ) -> None:
         rng = np.random.default_rng(seed)
         self.rates = rates
         if changes is None:
-            counts = rng.poisson(rates * (end - START))
-            changes = [np.sort(rng.uniform(START, end, n)) for n in counts]
+            counts = rng.poisson(rates * (end - start))
+            changes = [np.sort(rng.uniform(start, end, n)) for n in counts]
         self.changes = list(changes)
         self.polls: list[list[float]] = [[] for _ in rates]
 

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -562,6 +563,8 @@ def test_sftp_servers_are_known_or_not_talked_to(sftp: tuple[SftpServer, Path]) 
 )
 def test_a_driver_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, scheme: str, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
+    # Drivers that another test has loaded are remembered here.
+    monkeypatch.delitem(import_module("fsspec.registry")._registry, scheme, raising=False)
     got = look(f"{scheme}://bucket/key", schemes=(scheme,))
     assert got.reason == f"bucket: {scheme} needs a driver: pip install {package}"
 

@@ -98,7 +98,7 @@ def test_the_sentence_names_what_is_wrong() -> None:
         8: "paused 'maybe' is neither yes nor no: write yes, no or nothing",
         9: "address with scheme 'gopher' is of no known kind: name its kind, one of http, feed, file, sql, replica",
         10: "max_interval 0 must be above 0: leave it out for no limit",
-        11: "cost 0.0 must be a finite number above 0: correct it",
+        11: "cost 0.0 must be a finite number above 0 and at most 1e+100: correct it",
         12: "address holds credentials: give them as a header instead",
         13: "options.headers.Cookie (not shown) must not hold a secret: "
         "put it in the environment and write its name there, as $NAME",

@@ -21,7 +21,7 @@ FAILING = {
     "drip": "no whole answer within",
     "endless": "more than 1048576 bytes",
     "reset": "closed the connection|cut",
-    "redirect-loop": "redirects more than 10 times",
+    "redirect-loop": "redirects more than 5 times",
     "bomb": "more than 1048576 bytes",
     "truncated": "ended before its stated end",
     "garbage": "did not answer in HTTP",

@@ -80,7 +80,7 @@ def test_a_sample_is_the_same_for_the_same_seed() -> None:
     [
         ({"start": 9.0, "end": 3.0}, "start 1970-01-01 must be before the end"),
         ({"start": 5.0, "end": 8.0}, "no source with 5 changes: its most active one has 3"),
-        ({"objective": "lag"}, "objective 'lag' must be one of freshness, age"),
+        ({"objective": "lug"}, "objective 'lug' is not known"),
         ({"weights": [1.0, 2.0]}, "weight of shape"),
         ({"weights": [0.0]}, "weight 0 is that of all sources"),
         ({"weights": [-1.0]}, "at least 0"),
