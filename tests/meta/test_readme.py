@@ -62,6 +62,5 @@ def test_it_is_short() -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=name)
 def test_every_path_that_a_page_names_is_there(page: Path) -> None:
     named = re.findall(r"`((?:src|tests|docs|bench|deploy|requirements)/[\w./-]+)`", page.read_text("utf-8"))
-    # what `make bench` writes is there after it
-    missing = [path for path in named if not (ROOT / path).exists() and not path.startswith("bench/results")]
+    missing = [path for path in named if not (ROOT / path).exists()]
     assert not missing, f"{name(page)} names what is not there"

@@ -9,6 +9,7 @@ from typing import Any
 
 from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import Rules
+from unstale.errors import InputError, sentence
 from unstale.ports import Edition, Listing, Observation, Price
 
 #: makes a listing of what is said of a source; of one that is listed already, over what was said of it before
@@ -20,7 +21,7 @@ def _no_engine() -> bool | None:
 
 
 def _no_listing(said: Mapping[str, Any], before: Listing | None) -> Listing:
-    raise NotImplementedError("nobody said how sources are listed here")
+    raise InputError(sentence("sources", "to list", "cannot be judged here", "give the terms a `listing`"))
 
 
 @dataclass(frozen=True, slots=True)
