@@ -276,6 +276,19 @@ def test_a_host_is_polled_as_if_there_were_one_worker(opened: Any) -> None:
     assert one._db.execute("SELECT blocked, refusals FROM hosts WHERE name = 'h'").fetchone() == (230.0, 1)
 
 
+def test_readings_of_a_clock_that_go_back_do_not_free_a_host(opened: Any) -> None:
+    store = opened(grants=lambda host, now: Grant(10.0, 1))
+    store.add([Listing(f"http://h/{n}") for n in range(6)], 0.0)
+    found = []
+    for n in range(6):
+        found += (claims := store.claim(100.0 - 0.001 * n, 9, lease=600.0, owner="a"))
+        store.give_back("a", claims)
+    assert len(found) == 1
+    # A clock that was set back by an hour is another matter.
+    store.set_due(list(range(1, 7)), [-9e3] * 6)
+    assert len(store.claim(100.0 - 3600.0, 9, lease=600.0, owner="a")) == 1
+
+
 def test_a_host_that_is_not_free_does_not_hide_the_others(opened: Any) -> None:
     store = opened(grants=lambda host, now: Grant(1.0) if host == "h" else Grant(concurrency=MANY))
     store.add([Listing(f"http://h/{n}") for n in range(40)], 0.0)

@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from support.patience import BUSY, SOON
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Entry, Listing
@@ -62,7 +63,7 @@ class Served:
 
     def __exit__(self, *_: object) -> None:
         self.process.send_signal(signal.SIGINT)
-        assert self.process.wait(20) == 0
+        assert self.process.wait(SOON) == 0
         assert self.process.stdout is not None
         self.process.stdout.close()
         self.store.close()
@@ -307,21 +308,21 @@ def test_slow_connections_and_a_huge_upload_do_not_bring_it_down(served: Served)
     slow = []
     try:
         for _ in range(1000):
-            connection = socket.create_connection(("127.0.0.1", served.port), timeout=5)
+            connection = socket.create_connection(("127.0.0.1", served.port), timeout=SOON)
             connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nX: ")
             slow.append(connection)
-        assert _seconds(served.port, path) < 1.0
+        assert _seconds(served.port, path) < BUSY
         sent = _upload(served.port, 600)
         assert sent < 100, "it was read to the end"
-        assert _seconds(served.port, path) < 1.0
+        assert _seconds(served.port, path) < BUSY
         assert _memory(served.process.pid) - before < 64 * 2**20
         # A header that is not there after ten seconds will not come.
         for connection in slow:
-            connection.settimeout(15)
+            connection.settimeout(SOON)
             with suppress(OSError):
                 while connection.recv(1000):
                     pass
-        assert _seconds(served.port, path) < 1.0
+        assert _seconds(served.port, path) < BUSY
     finally:
         for connection in slow:
             connection.close()
@@ -329,7 +330,7 @@ def test_slow_connections_and_a_huge_upload_do_not_bring_it_down(served: Served)
 
 def _upload(port: int, megabytes: int) -> int:
     """Megabytes that were taken of a body before the connection ended."""
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=SOON) as connection:
         head = f"POST /api/v1/sources/1/hint HTTP/1.1\r\nHost: a\r\nContent-Length: {megabytes * 2**20}\r\n\r\n"
         connection.sendall(head.encode())
         for sent in range(megabytes):
@@ -342,7 +343,7 @@ def _upload(port: int, megabytes: int) -> int:
 
 def _seconds(port: int, path: str) -> float:
     begin = time.perf_counter()
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SOON)
     connection.request("GET", path)
     assert connection.getresponse().read() == TEXT
     connection.close()

@@ -49,7 +49,7 @@ def main(dsn: str, log: str, lease: str, budget: str, took: str) -> None:
 
 
 async def live(dsn: str, log: str, lease: float, budget: float, took: float, seed: int) -> None:
-    """Poll until ended. A poll is a line in the log when it begins: source, token, due, time, process."""
+    """Poll until ended. A poll is a line in the log when it begins: source, token, due, time, process, begin by."""
     rng = np.random.default_rng(seed)
     clock, stop = SystemClock(), asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
@@ -57,7 +57,9 @@ async def live(dsn: str, log: str, lease: float, budget: float, took: float, see
 
     async def look(claim: Claim) -> Fetched:
         begun = clock.now()
-        os.write(out, f"{claim.source} {claim.token} {claim.due!r} {begun!r} {os.getpid()}\n".encode())
+        os.write(
+            out, f"{claim.source} {claim.token} {claim.due!r} {begun!r} {os.getpid()} {claim.begin_by!r}\n".encode()
+        )
         await asyncio.sleep(took * float(rng.uniform(0.5, 1.5)))
         if rng.random() < 0.3:
             return Fetched(Answer.CHANGED, begun, b"%d" % claim.token, received=10)

@@ -22,6 +22,8 @@ FIRST_PAUSE, LAST_PAUSE = 30.0, 3600.0
 BREATH = 0.1
 #: more polls at a time than this are not counted
 MANY = 1_000_000
+#: seconds that readings of the clock may be apart when two workers claim one after the other
+APART = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,8 @@ def _locked(db: Connection, bound: dict[int, Grant], now: float) -> dict[int, _H
     for site, free_at, pile, blocked in rows:
         grant = bound[site]
         gap = grant.spacing + grant.late if grant.spacing > 0.0 else 0.0
-        # A clock that was set back must not keep a host waiting for the time between.
-        at = max(now, blocked, free_at if free_at <= now + gap else now) + grant.opens_in
+        # A clock that was set back must not keep a host waiting for the time between; one that is only read earlier
+        # than another's, or was read before a wait, must not free it.
+        at = max(now, blocked, free_at if free_at <= now + gap + APART else now) + grant.opens_in
         hosts[site] = _Host(grant, gap, at, max(pile, now), busy.get(site, 0))
     return hosts

@@ -10,7 +10,9 @@ import asyncio
 import contextlib
 import socket
 import sys
+import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from unstale.errors import InputError, MissingExtraError, sentence
@@ -22,6 +24,8 @@ HEADER_TIME = 10_000
 CONNECTIONS, BACKLOG = 8192, 2048
 #: bytes of a request's header
 HEADER_SIZE = 64 * 1024
+#: hundredths of a second for which granian's threads are waited for when it has stopped
+CLEARING = 200
 
 
 async def serve(
@@ -44,6 +48,7 @@ async def serve(
     host, port = place(host, port)
     check_binding(host, token)
     _raise_file_limit()
+    before = _native_threads()
     server = Server(
         app,
         address=host,
@@ -68,6 +73,7 @@ async def serve(
         ending()
         server.stop()  # type: ignore[no-untyped-call]
         await running
+        await _gone(before)
 
 
 def place(host: str, port: int) -> tuple[str, int]:
@@ -105,6 +111,27 @@ async def _listening(host: str, port: int, running: asyncio.Future[None]) -> Non
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
             return
+
+
+def _native_threads() -> set[str]:
+    """The threads of this process that Python does not know, where the system tells."""
+    known = {str(thread.native_id) for thread in threading.enumerate()}
+    try:
+        return {task.name for task in Path("/proc/self/task").iterdir()} - known
+    except OSError:
+        return set()
+
+
+async def _gone(before: set[str]) -> None:
+    """Wait until granian's own threads have ended.
+
+    It says that it has stopped while they still clear up, for which they need the interpreter: one that comes when
+    the interpreter is ending aborts the whole process.
+    """
+    for _ in range(CLEARING):
+        if _native_threads() <= before:
+            return
+        await asyncio.sleep(0.01)
 
 
 def _raise_file_limit() -> None:
