@@ -289,6 +289,22 @@ def test_readings_of_a_clock_that_go_back_do_not_free_a_host(opened: Any) -> Non
     assert len(store.claim(100.0 - 3600.0, 9, lease=600.0, owner="a")) == 1
 
 
+def test_a_turn_at_a_host_that_was_not_used_goes_back(opened: Any) -> None:
+    store = opened(grants=lambda host, now: Grant(10.0))
+    store.add([Listing(f"http://h/{n}") for n in range(3)], 0.0)
+    (late,) = store.claim(100.0, 9, lease=600.0, owner="a")
+    assert store.claim(103.0, 9, lease=600.0, owner="a") == []
+    assert store.pass_on("a", [late]) == 1
+    # The one that was late is the longest overdue still.
+    (again,) = store.claim(103.0, 9, lease=600.0, owner="a")
+    assert again.source == late.source
+    # A poll that was begun keeps its turn, and nobody gives back a turn that is another's by now.
+    store.give_back("a", [again])
+    assert store.claim(104.0, 9, lease=600.0, owner="a") == []
+    assert store.pass_on("a", [late]) == 0
+    assert store.claim(104.0, 9, lease=600.0, owner="a") == []
+
+
 def test_a_host_that_is_not_free_does_not_hide_the_others(opened: Any) -> None:
     store = opened(grants=lambda host, now: Grant(1.0) if host == "h" else Grant(concurrency=MANY))
     store.add([Listing(f"http://h/{n}") for n in range(40)], 0.0)

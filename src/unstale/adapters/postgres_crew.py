@@ -13,11 +13,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unstale.adapters import postgres_hosts
+from unstale.adapters import postgres_claims, postgres_hosts
 from unstale.adapters.postgres_schema import PLANNING, Connection
 from unstale.adapters.postgres_shelf import GONE, NOW
 from unstale.adapters.postgres_store import PostgresStore
-from unstale.ports import HostNews, Lesson, Member, Price
+from unstale.ports import Claim, HostNews, Lesson, Member, Price
 
 
 class PostgresCrew(PostgresStore):
@@ -53,6 +53,18 @@ class PostgresCrew(PostgresStore):
                 postgres_hosts.heard(db, one)
 
         self._write(work)
+
+    def pass_on(self, owner: str, claims: Sequence[Claim]) -> int:
+        """End claims whose polls were not begun: their turns at hosts are others' now; how many."""
+
+        def work(db: Connection, again: bool) -> int:
+            ended = postgres_claims.end(db, owner, claims)
+            if ended and self._grants is not None:
+                postgres_hosts.returned(db, claims, self._grants)
+            self._count(db, {"given_back": ended})
+            return ended
+
+        return self._write(work)
 
     def elect(self) -> bool:
         """Whether this connection is the planner's, or becomes it."""

@@ -4,6 +4,7 @@ Rules of this file:
 1. A source is claimed only while its host is free: the host's row is locked until the claim is committed.
 2. Nobody is sent away twice: what cannot be polled now gets a time of its own at which the host will be free.
 3. What a host asks for (crawl-delay, Retry-After) holds for all workers from the next claim on.
+4. A turn at a host that was not used goes back to the host.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unstale.adapters.postgres_schema import Connection
-from unstale.ports import HostNews
+from unstale.ports import Claim, HostNews
 
 #: seconds for which a host that refuses without a date is left alone, doubled each time up to the last
 FIRST_PAUSE, LAST_PAUSE = 30.0, 3600.0
@@ -97,6 +98,26 @@ def sort_out(db: Connection, waiting: Sequence[tuple[int, int]], now: float, gra
             (list(hosts), [h.at if h.gap else -math.inf for h in hosts.values()], [h.pile for h in hosts.values()]),
         )
     return Sorted(free, later)
+
+
+def returned(db: Connection, claims: Sequence[Claim], grants: Grants) -> None:
+    """Claims that were not begun give their hosts' turns back, unless others have had theirs since."""
+    by_source = {claim.source: claim.begin_by for claim in claims if claim.begin_by < math.inf}
+    if not by_source:
+        return
+    rows: Any = db.execute(
+        "SELECT b.source, h.id, h.name, h.asked FROM beliefs b JOIN hosts h ON h.id = b.site WHERE b.source = ANY(%s)",
+        (list(by_source),),
+    ).fetchall()
+    turns = [
+        (site, by_source[source] + max(grants(name, by_source[source]).spacing, asked))
+        for source, site, name, asked in rows
+    ]
+    db.execute(
+        "UPDATE hosts h SET free_at = '-infinity' FROM unnest(%s::int[], %s::float8[]) n(id, free_at) "
+        "WHERE h.id = n.id AND abs(h.free_at - n.free_at) < 1e-3",
+        ([site for site, _ in turns], [until for _, until in turns]),
+    )
 
 
 def heard(db: Connection, news: HostNews) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unstale.cli.describe import describing, fields_of
-from unstale.cli.settings import Settings, load, settings_options
+from unstale.cli.settings import Settings, load, poller, settings_options
 from unstale.cli.show import Stages
 from unstale.errors import InputError, require, sentence
 from unstale.secrecy import shown_address
@@ -242,7 +242,8 @@ def _say_added(new: int, known: int, bad: int, settings: Settings, replace: bool
     else:
         text = f"{did} {counted(new)}{f' ({known:,} known already)' if known else ''} to {where}"
     text += f", {_lines(bad)} left out" if bad else ""
-    click.echo(text if dry_run or not new else f"{text}; `unstale run` polls {'it' if new == 1 else 'them'}")
+    polls = f"`{poller(settings.store)}` polls {'it' if new == 1 else 'them'}"
+    click.echo(text if dry_run or not new else f"{text}; {polls}")
 
 
 def _lines(count: int) -> str:

@@ -230,6 +230,15 @@ def is_shared(store: str) -> bool:
     return store.startswith(("postgresql://", "postgres://"))
 
 
+def poller(store: str) -> str:
+    """The command that polls what a store lists.
+
+    >>> poller("unstale.db"), poller("postgresql://me@db/fleet")
+    ('unstale run', 'unstale worker')
+    """
+    return "unstale worker" if is_shared(store) else "unstale run"
+
+
 def near(path: str) -> str:
     """A path as it is seen from here; a database by its place, without who asks and with what.
 

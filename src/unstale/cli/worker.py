@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unstale.cli.logging_option import log_as, log_option
-from unstale.cli.settings import Settings, load
+from unstale.cli.settings import Settings, load, settings_options
 from unstale.cli.stopping import Stopping
 from unstale.errors import InputError, MissingExtraError, StoreError, require, sentence
 from unstale.units import DAY, parse_duration, parse_rate
@@ -23,41 +23,32 @@ from unstale.units import DAY, parse_duration, parse_rate
 if TYPE_CHECKING:
     from unstale.adapters.postgres_crew import PostgresCrew
     from unstale.adapters.postgres_hosts import Grant
-    from unstale.engine.clock import SystemClock
+    from unstale.engine.clock import SharedClock
     from unstale.engine.planner import Planner
+    from unstale.engine.store_executor import StoreExecutor
 
 #: seconds of silence after which the server ends a worker's session: what it held is free for others
 IDLE = 15.0
 #: seconds between looks for changes that are still to be told
 NUDGE = 0.25
+#: seconds between looks at the server's clock
+TIME = 5.0
 
 
 @click.command()
-@click.option(
-    "--store",
-    required=True,
-    metavar="ADDRESS",
-    envvar="UNSTALE_STORE",
-    help="The shared store, postgresql://user@host/database; a password in it as $NAME.",
-)
+@settings_options
 @click.option("--budget", metavar="RATE", help="What all workers' polls together may cost; as in the settings.")
 @click.option("--for", "lasting", metavar="TIME", help="End after 10m or 8h; Ctrl-C ends it at any time.")
 @click.option("--events", is_flag=True, help="Print what happens, a JSON object a line.")
 @log_option
-@click.option(
-    "--config",
-    metavar="FILE",
-    envvar="UNSTALE_CONFIG",
-    help="The settings, the same for all workers; the nearest unstale.toml upwards if not told.",
-)
 def worker(
-    store: str, budget: str | None, lasting: str | None, events: bool, log_json: bool, config: str | None
+    config: str | None, store: str | None, budget: str | None, lasting: str | None, events: bool, log_json: bool
 ) -> None:
     """Keep copies fresh together with other workers, on this and any number of other machines.
 
-    All of them share one PostgreSQL database. They divide the budget among themselves, and a host is polled as if
-    there were only one of them. One is elected to find the price; if it goes, another is within seconds. A worker can
-    be ended at any moment, also by force: others take over what it had begun.
+    All of them share one PostgreSQL database, `store` in the settings. They divide the budget among themselves, and a
+    host is polled as if there were only one of them. One is elected to find the price; if it goes, another is within
+    seconds. A worker can be ended at any moment, also by force: others take over what it had begun.
 
     \b
       unstale move --from sqlite:unstale.db --to postgresql://me@db/fleet
@@ -70,8 +61,8 @@ def worker(
     log_as(log_json)
     option = None if budget is None else parse_rate(budget, "budget") / DAY
     seconds = None if lasting is None else DAY * parse_duration(lasting, "for")
-    dsn = _postgres(store)
     settings = load(config, store=store)
+    dsn = _postgres(settings.store)
     budget_now = settled(settings, option)
     if budget_now.set_here and not events:
         click.echo(f"budget {sentence_of(budget_now)}")
@@ -165,7 +156,7 @@ async def _work(
     from unstale.cli.compose import config_of, content_of, rules_of
     from unstale.cli.fetchers import Fetchers
     from unstale.cli.mended import retry_mended
-    from unstale.engine.clock import SystemClock
+    from unstale.engine.clock import SharedClock
     from unstale.engine.host_limits import HostLimits
     from unstale.engine.planner import Planner
     from unstale.engine.store_executor import StoreExecutor
@@ -176,9 +167,9 @@ async def _work(
             dsn, versions=settings.keep, horizon=settings.horizon, grants=grants_of(settings), idle=IDLE
         )
 
-    executor = StoreExecutor(opened)
-    ahead = _ahead(executor.store)
-    clock = SystemClock(wall=lambda: time.time() + ahead)
+    executor, clock = StoreExecutor(opened), SharedClock()
+    for _ in range(3):
+        _read_clock(executor.store, clock)
     owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
     config = replace(config_of(settings), budget=budget, owner=owner, lease=3.0 * settings.http.timeout + 5.0)
     fetchers = Fetchers(settings, clock.now)
@@ -192,6 +183,7 @@ async def _work(
     others = [
         asyncio.create_task(planner.run(stop)),
         asyncio.create_task(_deliver(settings, opened, planner, clock, stop)),
+        asyncio.create_task(_keep_time(executor, clock, stop)),
     ]
     try:
         await executor.do(lambda store: retry_mended(store, fetchers, clock.now()))
@@ -207,7 +199,7 @@ async def _work(
 
 
 async def _deliver(
-    settings: Settings, opened: Callable[[], PostgresCrew], planner: Planner, clock: SystemClock, stop: asyncio.Event
+    settings: Settings, opened: Callable[[], PostgresCrew], planner: Planner, clock: SharedClock, stop: asyncio.Event
 ) -> None:
     """Tell of changes as long as this process plans: one of all workers does, and what it leaves the next one tells."""
     from unstale.adapters.addresses import Gate
@@ -230,12 +222,18 @@ async def _deliver(
         await asyncio.sleep(NUDGE)
 
 
-def _ahead(store: PostgresCrew) -> float:
-    """Seconds by which the server's clock is ahead of ours: all workers go by that one."""
-    readings = []
-    for _ in range(3):
-        begun = time.time()
-        there = store.server_time()
-        took = time.time() - begun
-        readings.append((took, there - begun - 0.5 * took))
-    return min(readings)[1]
+def _read_clock(store: PostgresCrew, clock: SharedClock) -> None:
+    """All workers go by the server's clock, whatever their machines' clocks are set to."""
+    asked = clock.steady()
+    told = store.server_time()
+    clock.heard(asked=asked, told=told, answered=clock.steady())
+
+
+async def _keep_time(executor: StoreExecutor[PostgresCrew], clock: SharedClock, stop: asyncio.Event) -> None:
+    """Ask the server for its time now and then: clocks run differently, and the server's may be set."""
+    while not stop.is_set():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), TIME)
+        # Without the server time runs on; who needs it more says what is wrong.
+        with contextlib.suppress(StoreError):
+            await executor.do(lambda store: _read_clock(store, clock))

@@ -109,8 +109,14 @@ class Worker:
         if room < 1 or not plan.scale > 0.0:
             return min(max(self.bucket.wait(plan.dearest, now), BEAT), CALM)
         lease, owner = self.config.lease, self.config.owner
-        claims = await self._executor.do(lambda store: store.claim(now, room, lease=lease, owner=owner))
-        self._begin(claims, now)
+
+        def claim(store: SharedStore) -> tuple[float, list[Claim]]:
+            # By the clock when it is its turn: what waits before it in the line is no delay of the poll's.
+            at = self._clock.now()
+            return at, store.claim(at, room, lease=lease, owner=owner)
+
+        claimed_at, claims = await self._executor.do(claim)
+        self._begin(claims, claimed_at)
         self._calm = BEAT if claims else min(2.0 * self._calm, CALM)
         return 0.0 if len(claims) == self._most else self._calm
 
@@ -171,4 +177,4 @@ class Worker:
         self._most = max(self._most // 2, 1) if late else min(self._most + 1, BATCH)
         if late:
             owner = self.config.owner
-            await self._executor.do(lambda store: store.give_back(owner, late))
+            await self._executor.do(lambda store: store.pass_on(owner, late))

@@ -240,6 +240,9 @@ class Crew(Protocol):
     def heard(self, news: Sequence[HostNews]) -> None:
         """What answers say about how their hosts want to be treated holds for all from the next claim on."""
 
+    def pass_on(self, owner: str, claims: Sequence[Claim]) -> int:
+        """End claims whose polls were not begun: their turns at hosts are others' now; how many."""
+
     def elect(self) -> bool:
         """Whether this connection is the planner's, or becomes it."""
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from unstale.engine.clock import SystemClock
+import time
+
+import pytest
+
+from unstale.engine.clock import SharedClock, SystemClock, jumps_of
 
 
 class Hands:
@@ -34,3 +38,24 @@ def test_it_runs_with_time_and_follows_jumps_in_both_directions() -> None:
     hands.pass_(1.0, jump=-0.5)
     assert clock.now() == 1018.0 + 86400.0
     assert clock.jumped() == 86400.0
+
+
+def test_a_shared_clock_does_not_look_at_the_machine_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    steady = [50.0]
+    clock = SharedClock(lambda: steady[0])
+    clock.heard(asked=50.0, told=9_000.0, answered=50.0)
+    monkeypatch.setattr(time, "time", lambda: 1e9)
+    steady[0] = 60.0
+    assert (clock.now(), clock.jumped()) == (9_010.0, 0.0)
+    assert jumps_of(clock)() == 0.0
+
+
+def test_a_slow_answer_moves_a_shared_clock_only_as_far_as_is_certain() -> None:
+    steady = [0.0]
+    clock = SharedClock(lambda: steady[0])
+    clock.heard(asked=0.0, told=100.0, answered=0.0)
+    clock.heard(asked=10.0, told=113.0, answered=18.0)
+    assert clock.now() == 100.0, "by then it was between 110 and 118 here"
+    clock.heard(asked=20.0, told=125.0, answered=21.0)
+    assert clock.now() == 104.0
+    assert clock.jumped() == 4.0
