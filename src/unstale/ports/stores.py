@@ -237,12 +237,6 @@ class Crew(Protocol):
     def leave(self, owner: str) -> None:
         """A worker ends: its share is free."""
 
-    def heard(self, news: Sequence[HostNews]) -> None:
-        """What answers say about how their hosts want to be treated holds for all from the next claim on."""
-
-    def pass_on(self, owner: str, claims: Sequence[Claim]) -> int:
-        """End claims whose polls were not begun: their turns at hosts are others' now; how many."""
-
     def elect(self) -> bool:
         """Whether this connection is the planner's, or becomes it."""
 
@@ -259,6 +253,16 @@ class Crew(Protocol):
         """The store's own clock, by which workers on many machines go."""
 
 
+class SharedHosts(Protocol):
+    """How workers on one store share the hosts they poll. Promise: a host is polled as if there were one worker."""
+
+    def heard(self, news: Sequence[HostNews]) -> None:
+        """What answers say about how their hosts want to be treated holds for all from the next claim on."""
+
+    def pass_on(self, owner: str, claims: Sequence[Claim]) -> int:
+        """End claims whose polls were not begun: their turns at hosts are others' now; how many."""
+
+
 class ReadStore(Opened, Catalogue, Replica, Shelf, Audit, Protocol):
     """All that can be read of a store."""
 
@@ -267,5 +271,5 @@ class Store(ReadStore, Claims, Outbox, Protocol):
     """All that one process does with its store."""
 
 
-class SharedStore(Store, Crew, Protocol):
+class SharedStore(Store, Crew, SharedHosts, Protocol):
     """All that workers do with the store they share."""
