@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from unstale.secrecy import shown_address
 
 if TYPE_CHECKING:
     from unstale.lists.rows import Parsed
-    from unstale.ports import Fetched, Listing, Store
+    from unstale.ports import Fetched, Listing
 
 #: problems of a list that are shown, and bytes of one that is got from the web
 SHOWN, LIMIT = 20, 2**26
@@ -98,21 +97,18 @@ def _add(
     replace: bool,
     dry_run: bool,
 ) -> None:
-    from unstale.cli.choose import opened
+    from unstale.cli.service import serving
 
-    with Stages(3) as stages:
+    with Stages(2) as stages:
         stages.next("reading")
         found, bad = _read(addresses, lists, settings, fields, weigh, keep_good)
-        stages.next("comparing")
+        stages.next("comparing" if dry_run else "adding")
         if dry_run and not Path(settings.store).exists():
-            new, known = found, 0
+            new = len(found)
         else:
-            with opened(settings, create=True) as store:
-                new, known = _unknown(store, found)
-                stages.next("adding")
-                if not dry_run:
-                    store.add(found if replace else new, time.time(), duplicates="replace" if replace else "refuse")
-    _say_added(len(new), known, bad, settings, replace, dry_run)
+            with serving(settings, create=True) as service:
+                new = len(service.unlisted(found)) if dry_run else service.take(found, replacing=replace)
+    _say_added(new, len(found) - new, bad, settings, replace, dry_run)
 
 
 def _read(
@@ -201,14 +197,6 @@ def _look(address: str, settings: Settings) -> Fetched:
             await fetcher.close()
 
     return asyncio.run(look())
-
-
-def _unknown(store: Store, found: list[Listing]) -> tuple[list[Listing], int]:
-    """The listings that the store does not know, and how many it does."""
-    if not store.counters().get("added"):
-        return found, 0
-    new = [listing for listing in found if store.find(listing.address) is None]
-    return new, len(found) - len(new)
 
 
 def _say_problems(place: str, parsed: Parsed, keep_good: bool) -> None:

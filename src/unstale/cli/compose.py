@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -238,7 +238,7 @@ def _sink(one: OnChange, gate: Gate, settings: Settings) -> Sink:
     )
 
 
-async def poll_once(settings: Settings, claims: list[Claim]) -> list[PollOutcome]:
+async def poll_once(settings: Settings, claims: Sequence[Claim]) -> list[PollOutcome]:
     """Look at claimed sources once, without an engine."""
     clock = SystemClock()
     fetchers = Fetchers(settings, clock.now)

@@ -16,6 +16,7 @@ import click
 from unstale.cli.logging_option import log_as, log_option
 from unstale.cli.proxy import origins
 from unstale.cli.serve import address
+from unstale.cli.service import serving
 from unstale.cli.settings import Settings, load, near, settings_options
 from unstale.cli.show import console
 from unstale.cli.stopping import Stopping
@@ -24,9 +25,10 @@ from unstale.units import DAY, format_rate, parse_duration, parse_rate
 if TYPE_CHECKING:
     from unstale.cli.compose import Application
     from unstale.cli.panel import More
+    from unstale.service import FleetService
 
-#: seconds between two looks at the engine on a terminal, and two lines elsewhere
-LIVE, CALM = 0.5, 60.0
+#: seconds between two looks on a terminal, and two lines elsewhere; the share of the time that looking may take
+LIVE, CALM, SHARE = 0.5, 60.0, 0.1
 
 
 @click.command()
@@ -119,7 +121,7 @@ def keep_fresh(
     option: float | None = None,
     events: bool = False,
     title: str = "",
-    more: More | None = None,
+    more: More = tuple,
     beside: Beside | None = None,
 ) -> Application:
     """Run an engine until its time is over or somebody ends it.
@@ -150,7 +152,7 @@ async def _run(
     seconds: float | None,
     events: bool,
     title: str,
-    more: More | None,
+    more: More,
     beside: Beside,
     ending: Callable[[Stopping], None],
 ) -> None:
@@ -185,58 +187,46 @@ async def _run(
         )
 
 
-async def _watch(application: Application, stop: asyncio.Event, events: bool, title: str, more: More | None) -> None:
-    """Show how it goes: a live panel on a terminal, a line now and then elsewhere."""
+async def _watch(application: Application, stop: asyncio.Event, events: bool, title: str, more: More) -> None:
+    """Show how it goes, as the service tells it: a live panel on a terminal, a line now and then elsewhere."""
     if events:
         return
-    say = console()
-    engine, settings = application.engine, application.settings
-    title = title or f"unstale keeps {near(settings.store)} fresh"
-    if not say.is_terminal:
-        await _lines(application, stop)
-        return
+    with serving(application.settings) as service:
+        if console().is_terminal:
+            title = title or f"unstale keeps {near(application.settings.store)} fresh"
+            await _live(service, stop, f"{title}; Ctrl-C ends it", more)
+        else:
+            await _lines(service, stop)
+
+
+async def _live(service: FleetService, stop: asyncio.Event, title: str, more: More) -> None:
     from rich.live import Live
 
-    from unstale.cli.panel import Panel
-    from unstale.engine.summary import summary
+    from unstale.cli.panel import AROUND, Panel
 
-    names: dict[int, str] = {}
-    panel = Panel(engine, f"{title}; Ctrl-C ends it", names, more)
+    say, panel = console(), Panel(service, title, more)
     with Live("", console=say, auto_refresh=False) as live:
         while not stop.is_set():
-            if len(engine.scheduler.ids):
-                await _name(application, names)
-                live.update(
-                    panel.draw(summary(engine.scheduler, engine.clock.now(), engine.config.budget)), refresh=True
-                )
-            else:
-                live.update("no sources yet: add some with `unstale add ADDRESS`", refresh=True)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), LIVE)
+            begun = time.monotonic()
+            live.update(await asyncio.to_thread(panel.draw, say.width, say.height - AROUND), refresh=True)
+            await _pause(stop, max(LIVE, (time.monotonic() - begun) / SHARE))
 
 
-async def _name(application: Application, names: dict[int, str]) -> None:
-    """The addresses of the first sources, which the panel may list."""
-    wanted = [int(source) for source in application.engine.scheduler.ids[:20_000] if int(source) not in names]
-    if wanted:
-        for listing in await application.executor.do(lambda store: store.listings(wanted)):
-            names[listing.id] = listing.address
+async def _lines(service: FleetService, stop: asyncio.Event) -> None:
+    from unstale.cli.panel import line
 
-
-async def _lines(application: Application, stop: asyncio.Event) -> None:
-    from unstale.engine.summary import summary
-
-    engine = application.engine
+    await _pause(stop, CALM)
     while not stop.is_set():
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), CALM)
-        if not stop.is_set() and len(engine.scheduler.ids):
-            seen, tally = summary(engine.scheduler, engine.clock.now(), engine.config.budget), engine.counters
-            even = f"{100 * seen.even:.1f} % if all were polled equally often" if seen.even else "mostly a guess yet"
-            _say(
-                f"freshness {100 * seen.fresh:.1f} % ({even}), "
-                f"{tally.polls:,} polls, {tally.changed:,} changes, {tally.failed:,} failures"
-            )
+        status = await asyncio.to_thread(service.status, limit=0)
+        if status.counts.polled:
+            _say(line(status))
+        await _pause(stop, CALM)
+
+
+async def _pause(stop: asyncio.Event, seconds: float) -> None:
+    """So long, or until `stop` is set."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), seconds)
 
 
 def _quiet(name: str, facts: Mapping[str, Any]) -> None:

@@ -50,8 +50,10 @@ def write_store(settings: Settings, *, create: bool = False) -> Store:
 
 
 @contextmanager
-def serving(settings: Settings) -> Iterator[FleetService]:
-    """The service of the settings' store, as long as the context lasts."""
+def serving(settings: Settings, *, create: bool = False) -> Iterator[FleetService]:
+    """The service of the settings' store, as long as the context lasts; with `create` the store is made if missing."""
+    if create:
+        write_store(settings, create=True).close()
     service = service_of(settings)
     try:
         yield service

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,8 +37,6 @@ class Counters:
     failed: int = 0
     dropped: int = 0
     received: int = 0
-    #: the last failures, newest first
-    troubles: deque[tuple[float, str, str]] = field(default_factory=lambda: deque(maxlen=20))
 
     def count(
         self, outcomes: Sequence[PollOutcome], held: Sequence[bool], tell: Callable[[str, Mapping[str, Any]], None]
@@ -63,7 +60,6 @@ class Counters:
                 self.unchanged += 1
             else:
                 self.failed += 1
-                self.troubles.appendleft((fetched.polled_at, shown_address(claim.address), fetched.reason))
                 tell("poll_failed", {**about, "reason": fetched.reason})
         self.dropped += late
         return late

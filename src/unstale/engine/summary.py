@@ -52,21 +52,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class FleetSummary:
-    """How a fleet stands: `rows` of the scheduler with what is believed of them, and the comparison."""
+    """The same as it is kept with a price: 0 where there is nothing, or not enough, to tell."""
 
-    rows: Integers
-    outlook: Outlook
-    compared: Comparison
-
-    @property
-    def fresh(self) -> float:
-        """The mean freshness by weight, 0 where there is nothing."""
-        return 0.0 if math.isnan(self.compared.fresh) else self.compared.fresh
-
-    @property
-    def even(self) -> float:
-        """The same, were all polled equally often; 0 before enough was learned to tell."""
-        return 0.0 if math.isnan(self.compared.even) else self.compared.even
+    fresh: float
+    even: float
 
 
 def compare(rows: Rows, seen: Outlook, budget: float, cost: float | None = None) -> Comparison:
@@ -112,7 +101,8 @@ def summary(scheduler: Scheduler, now: float, budget: float) -> FleetSummary:
     )
     seen = outlook(held, now)
     sound = active[scheduler.failures[active] == 0]
-    return FleetSummary(rows, seen, compare(held, seen, budget, float(columns.cost[sound].sum())))
+    compared = compare(held, seen, budget, float(columns.cost[sound].sum()))
+    return FleetSummary(*(0.0 if math.isnan(share) else share for share in (compared.fresh, compared.even)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.core.learning.learner import HALF_LIVES, Learner
+from unstale.core.learning.learner import Learner
+from unstale.core.learning.mixture import parts
 from unstale.keeper.rows import Integers
 from unstale.keeper.scheduler import Scheduler
 
@@ -39,12 +40,12 @@ def known_rates(
     scale = float(1.0 / np.median(change_rate[changing])) if changing.any() else 1.0
     # What never changes is worth no poll, however cheap.
     learner = Learner(len(ids), scale, weight=np.where(changing, weight, 0.0), cost=cost, objective=objective)
-    columns, count = learner.columns, len(HALF_LIVES)
+    columns = learner.columns
     columns.shortest[:] = np.maximum(shortest, 1e-9 * scale)
     columns.longest[:] = np.maximum(np.minimum(longest, NEVER), columns.shortest)
-    columns.rows[:, :count] = SURE - learner.shared.prior[0]
-    exposure = SURE / np.where(changing, change_rate, 1.0 / scale)
-    columns.rows[:, count : 2 * count] = (exposure - learner.shared.prior[1])[:, None]
+    shape, exposure, _ = parts(columns.rows)
+    shape[:] = SURE - learner.shared.prior[0]
+    exposure[:] = (SURE / np.where(changing, change_rate, 1.0 / scale) - learner.shared.prior[1])[:, None]
     scheduler = Scheduler.of(learner, ids, due=np.full(len(ids), np.inf))
     scheduler.learns, scheduler.price = False, price
     return scheduler

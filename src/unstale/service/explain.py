@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from unstale.core.learning.mixture import favoured
 from unstale.engine.pricing import DEARER
 from unstale.ports import ReadStore
 from unstale.service.moment import Moment, listed, reasons
@@ -38,7 +39,7 @@ def explain(store: ReadStore, moment: Moment, source: int) -> Explanation | None
         interval=wait,
         price=moment.scheduler.price,
         price_at=moment.price_at,
-        half_life=_half_life(moment, row),
+        half_life=favoured(moment.standing.beliefs[row], moment.scheduler.learner.shared),
         budget=moment.config.budget,
         twice_weight=weight,
         twice_budget=budget,
@@ -105,11 +106,3 @@ def _spent(moment: Moment, factor: float) -> float:
     rows = moment.rows[:: -(-len(moment.rows) // _ENOUGH) or 1]
     waits = moment.scheduler.learner.waits_of(rows, moment.scheduler.price / factor)
     return float((moment.standing.cost[rows] / waits).sum())
-
-
-def _half_life(moment: Moment, row: int) -> float:
-    """How far back the favoured belief looks, in seconds."""
-    shared = moment.scheduler.learner.shared
-    count = len(shared.half_lives)
-    own = moment.standing.beliefs[row]
-    return float(shared.half_lives[int(np.argmax(own[2 * count : 3 * count] + shared.favour))])

@@ -5,25 +5,24 @@ Everything may take a while; any thread may ask, one at a time is answered by th
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from unstale.core.learning.outlook import WIDTH
 from unstale.engine.said import BUDGET, BudgetSaid, By
-from unstale.errors import InputError, StoreError, sentence
+from unstale.errors import InputError, sentence
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Edition, FleetColumns, Observation, Price, ReadStore, Store
+from unstale.ports import Edition, FleetColumns, Observation, ReadStore, Store
 from unstale.service import budget as budgets
 from unstale.service import explain as explaining
 from unstale.service import status as stating
 from unstale.service.beliefs import POLLS, BeliefPoint, believed
-from unstale.service.hints import hasten
+from unstale.service.course import gathered
+from unstale.service.fleet_changes import FleetChanges
 from unstale.service.moment import ENGINE, Moment, Whole, engine_says, listed, reasons
 from unstale.service.preview import preview
 from unstale.service.records import (
@@ -46,8 +45,8 @@ WORST = 20
 _ALL = 2**62
 
 
-class FleetService:
-    """Reads through `store`; `writing` opens it for those who change things, when the first of them comes."""
+class FleetService(FleetChanges):
+    """What can be asked of a fleet, and done to it."""
 
     def __init__(
         self,
@@ -57,8 +56,7 @@ class FleetService:
         writing: Callable[[], Store] | None = None,
         clock: Callable[[], float] = lambda: time.time(),
     ) -> None:
-        self.store, self.terms, self.clock = store, terms, clock
-        self._writing, self._written = writing, None if writing is None else _Opened(writing)
+        super().__init__(store, terms, writing=writing, clock=clock)
         #: what the fleet as a whole tells of its parts, and when that was true
         self._whole: tuple[tuple[object, ...], Whole] | None = None
 
@@ -175,43 +173,7 @@ class FleetService:
             LogLine(row.token, row.source, names.get(row.source, ""), row.polled_at, row.answer.value) for row in rows
         ]
 
-    # What can be done to it
-
-    def add(self, rows: Sequence[Mapping[str, Any]], *, replacing: bool = False) -> list[int]:
-        """Add sources as they are described, all or none."""
-        listings = []
-        for i, row in enumerate(rows):
-            try:
-                listings.append(self.terms.listing(row, None))
-            except InputError as error:
-                raise InputError(f"body[{i}]: {error}") from None
-        return self.writer.add(listings, self.clock(), duplicates="replace" if replacing else "refuse")
-
-    def edit(self, sources: Sequence[int], changes: Mapping[str, Any]) -> int:
-        """Change what is said of sources; beliefs and copies stay. How many there are."""
-        made = [self.terms.listing({"address": one.address, **changes}, one) for one in self.store.listings(sources)]
-        if made:
-            self.writer.add(made, self.clock(), duplicates="replace")
-        return len(made)
-
-    def pause(self, sources: Sequence[int], paused: bool) -> int:
-        """Poll sources no more, or again; their copies stay. How many there are."""
-        made = [replace(one, paused=paused) for one in self.store.listings(sources)]
-        if made:
-            self.writer.add(made, self.clock(), duplicates="replace")
-        return len(made)
-
-    def remove(self, sources: Sequence[int]) -> int:
-        """Forget sources; how many there were."""
-        return self.writer.remove(sources)
-
-    def hint(self, sources: Sequence[int]) -> None:
-        """Make sources due now that are not yet: a hint never makes one later."""
-        hasten(self.writer, sources, self.clock())
-
-    def set_due(self, sources: Sequence[int], due: Sequence[float], *, was: Sequence[float] | None = None) -> None:
-        """Move due times, with `was` only where they still are that."""
-        self.writer.set_due(sources, due, was=was)
+    # What it may cost
 
     def set_budget(self, budget: float | None, by: By) -> Budget:
         """Say a budget, or that the settings' holds again: the last word counts. The one in force then."""
@@ -235,26 +197,6 @@ class FleetService:
         """A named setting, empty if there is none."""
         return self.store.setting(name)
 
-    def weigh(self, weights: Mapping[int, float], settings: Mapping[str, bytes]) -> None:
-        """Change weights, if there are any to change, and keep settings."""
-        if weights:
-            changed = [replace(one, weight=weights[one.id]) for one in self.store.listings(sorted(weights))]
-            self.writer.add(changed, self.clock(), duplicates="replace")
-        self.writer.record([], settings=settings)
-
-    @property
-    def writer(self) -> Store:
-        """The store, to be changed."""
-        if self._written is None:
-            raise StoreError(sentence("store", "here", "is only read", "serve it with a token"))
-        return self._written.store
-
-    def close(self) -> None:
-        """Give back the stores; closing again does nothing."""
-        if self._written is not None:
-            self._written.close()
-        self.store.close()
-
     def _budget(self, settings: Mapping[str, bytes], now: float) -> Budget:
         return budgets.in_force(settings, self.terms, engine_says(settings), self.running(), now)
 
@@ -275,51 +217,6 @@ class FleetService:
 
     def _surcharges(self) -> Mapping[str, float]:
         return self.moment([]).surcharges
-
-
-class _Opened:
-    """A store that is opened when it is first needed."""
-
-    def __init__(self, opening: Callable[[], Store]) -> None:
-        self._opening, self._store = opening, None
-
-    _store: Store | None
-
-    @property
-    def store(self) -> Store:
-        if self._store is None:
-            self._store = self._opening()
-        return self._store
-
-    def close(self) -> None:
-        if self._store is not None:
-            self._store.close()
-            self._store = None
-
-
-def gathered(prices: Sequence[Price], points: int) -> list[PricePoint]:
-    """A history in at most so many points: each tells its last price, its mean freshness, and what was done in it."""
-    size = max(-(-len(prices) // points), 1)
-    return [
-        PricePoint(
-            some[-1].at,
-            some[-1].price,
-            some[-1].budget,
-            min(math.fsum(one.fresh for one in some) / len(some), 1.0),
-            _mean_even(some),
-            sum(one.polls for one in some),
-            sum(one.changed for one in some),
-            sum(one.failed for one in some),
-            max(math.fsum(one.spent for one in some), 0.0),
-        )
-        for some in (prices[i : i + size] for i in range(0, len(prices), size))
-    ]
-
-
-def _mean_even(some: Sequence[Price]) -> float:
-    """A price that was kept before enough was learned tells no even freshness, but 0."""
-    known = [one.even for one in some if one.even > 0.0]
-    return min(math.fsum(known) / len(known), 1.0) if known else math.nan
 
 
 def unknown(source: int) -> InputError:

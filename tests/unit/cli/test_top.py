@@ -7,6 +7,7 @@ import pty
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from support.hand_store import HOUR, NOW, belief, make, poll, survival
-from unstale.cli import top as module
+from support.patience import BUSY
+from unstale.cli import panel as module
+from unstale.cli.panel import Panel
 from unstale.cli.settings import load
-from unstale.cli.top import Watch, top
+from unstale.cli.top import top
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Listing
 
@@ -56,12 +59,12 @@ def test_the_pace_is_what_was_recorded_while_we_looked(store: Path, monkeypatch:
 
     held = SqliteStore(store)
     service = service_of(load(store=str(store)))
-    watch = Watch(service, "here")
+    panel = Panel(service, "here")
     shown = Console(width=130)
 
     def rows() -> list[list[str]]:
         with shown.capture() as got:
-            shown.print(watch.draw(130, 5), highlight=False)
+            shown.print(panel.draw(130, 5), highlight=False)
         return [line.split() for line in got.get().splitlines()]
 
     rows()
@@ -77,33 +80,67 @@ def test_the_pace_is_what_was_recorded_while_we_looked(store: Path, monkeypatch:
     held.close()
 
 
+def test_the_line_and_the_panel_of_a_run_say_what_the_service_says(store: Path) -> None:
+    from unstale.cli.service import serving
+
+    fresh = survival(HOUR, 3.0, 6 * HOUR) / 1.1
+    with serving(load(store=str(store))) as service:
+        said = module.line(service.status(limit=0))
+        shown = Console(width=130)
+        with shown.capture() as got:
+            shown.print(Panel(service, "mine", lambda: [("truth", "12 %", "by somebody else")]).draw(130, -5))
+    assert said.startswith(f"freshness {100 * fresh:.1f} % (")
+    assert said.endswith("2 polls, 0 changes, 1 failures")
+    lines = got.get().splitlines()
+    assert lines[0].split() == ["mine"]
+    assert ["truth", "12", "%"] in [line.split()[:3] for line in lines]
+
+
 def test_a_missing_store_is_one_sentence(tmp_path: Path) -> None:
     done = CliRunner().invoke(top, ["--store", str(tmp_path / "none.db")])
     assert "does not exist: add sources with `unstale add`" in str(done.exception)
 
 
-def test_a_terminal_shows_it_live_until_ctrl_c(tmp_path: Path) -> None:
-    make(tmp_path / "a.db", [Listing("https://known.example/")]).close()
+def on_a_terminal(words: list[str], until: Callable[[bytes], bool]) -> tuple[bytes, int]:
+    """What a process shows on a terminal and its exit code, if it is interrupted once `until` is content."""
     main, other = pty.openpty()
-    code = "from unstale.cli.top import top; top()"
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30"}
-    words = [sys.executable, "-c", code, "--store", str(tmp_path / "a.db")]
-    seen = b""
+    seen, told = b"", False
     with subprocess.Popen(
         words, stdin=other, stdout=other, stderr=other, env=environment, close_fds=True, preexec_fn=os.setsid
     ) as process:
         os.close(other)
-        end = time.monotonic() + 60
-        while seen.count(b"known.example") < 2 and time.monotonic() < end:
-            seen += os.read(main, 65536)
-        process.send_signal(2)
+        end = time.monotonic() + 20.0 * BUSY
         try:
             while chunk := os.read(main, 65536):
                 seen += chunk
+                if not told and (until(seen) or time.monotonic() > end):
+                    process.send_signal(2)
+                    told = True
         except OSError:
             pass  # So Linux says that the other side has gone.
-        assert process.wait(timeout=30) == 0
+        code = process.wait(timeout=20.0 * BUSY)
     os.close(main)
+    return seen, code
+
+
+def test_a_terminal_shows_it_live_until_ctrl_c(tmp_path: Path) -> None:
+    make(tmp_path / "a.db", [Listing("https://known.example/")]).close()
+    code = "from unstale.cli.top import top; top()"
+    words = [sys.executable, "-c", code, "--store", str(tmp_path / "a.db")]
+    seen, ended = on_a_terminal(words, lambda seen: seen.count(b"known.example") >= 2)
+    assert ended == 0
     assert seen.count(b"known.example") >= 2, "it was drawn again"
     assert b"Traceback" not in seen
     assert b"\x1b[?1049l" in seen, "the screen is given back"
+
+
+def test_a_run_on_a_terminal_shows_the_same_panel(tmp_path: Path) -> None:
+    make(tmp_path / "a.db", [Listing("https://known.example/", paused=True)]).close()
+    code = "from unstale.cli.run import run; run()"
+    words = [sys.executable, "-c", code, "--no-serve", "--store", str(tmp_path / "a.db")]
+    seen, ended = on_a_terminal(words, lambda seen: seen.count(b"all sources are paused") >= 2)
+    assert ended == 0
+    assert seen.count(b"all sources are paused") >= 2, "it was drawn again"
+    assert b"Stopped after 0 polls" in seen
+    assert b"Traceback" not in seen

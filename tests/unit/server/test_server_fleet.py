@@ -24,7 +24,7 @@ from unstale.engine.said import BudgetSaid
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Entry, Listing, Price
 from unstale.server.live import LISTENERS, Live
-from unstale.service.fleet import gathered
+from unstale.service.course import gathered
 
 
 @pytest.fixture

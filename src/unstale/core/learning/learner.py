@@ -23,7 +23,7 @@ from unstale.core.learning.columns import (
 )
 from unstale.core.learning.due import due_after_answers, due_after_failures
 from unstale.core.learning.harm import harm_of, harm_value
-from unstale.core.learning.mixture import Shared, scratch
+from unstale.core.learning.mixture import Shared, parts, scratch, width
 from unstale.core.learning.prior import fit_prior, shares
 from unstale.core.learning.timing import best_waits, even_waits
 from unstale.core.objectives import objective_of
@@ -84,7 +84,7 @@ class Learner:
 
         self.scale = scale
         self.columns = LearnerColumns(
-            rows=np.zeros((sources, 3 * len(HALF_LIVES))),
+            rows=np.zeros((sources, width(len(HALF_LIVES)))),
             last=np.full(sources, start),
             found=np.full(sources, start),
             interval=np.full(sources, scale),
@@ -185,8 +185,8 @@ class Learner:
 
     def review(self) -> None:
         """Look at the fleet as a whole again: its prior, the half-lives' weights, the clock of its week."""
-        count = len(HALF_LIVES)
-        slow = self.columns.rows[:, 0], self.columns.rows[:, count]
+        shape, exposure, _ = parts(self.columns.rows)
+        slow = shape[:, 0], exposure[:, 0]
         self.shared.prior[:] = fit_prior(*slow, (self.shared.prior[0], self.shared.prior[1]), self.scale)
         self.shared.favour[:] = shares(weights(self.columns, self.shared, self._step, self._room))
         by_clock, by_bursts = self.timing.credit > _CREDIT

@@ -1,7 +1,8 @@
 """What is known of one source: several beliefs that forget at different speeds, and how well each has foretold.
 
 A row of K half-lives holds 3·K numbers: the shape and the exposure that polls have added to the prior, faded, and
-the standing of each half-life: its log likelihood of what the polls found, faded too.
+the standing of each half-life: its log likelihood of what the polls found, faded too. This file alone knows where in a
+row they are; others ask `parts`.
 
 Rules of this file:
 1. Only scalars and small arrays, so that it compiles; the caller gives the room (`Scratch`) to work in.
@@ -55,6 +56,26 @@ class Scratch(NamedTuple):
 def scratch(half_lives: int) -> Scratch:
     """Scratch for so many half-lives."""
     return Scratch(np.empty(half_lives), np.empty(half_lives), np.empty(half_lives))
+
+
+def width(half_lives: int) -> int:
+    """The numbers in a row."""
+    return 3 * half_lives
+
+
+def parts(rows: Floats) -> tuple[Floats, Floats, Floats]:
+    """The shapes, exposures and standings in a row or in many, a column for each half-life: views, to be written too.
+
+    >>> [part.tolist() for part in parts(np.arange(6.0))]
+    [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
+    """
+    count = rows.shape[-1] // 3
+    return rows[..., :count], rows[..., count : 2 * count], rows[..., 2 * count :]
+
+
+def favoured(row: Floats, shared: Shared) -> float:
+    """The half-life that has foretold best, in seconds."""
+    return float(shared.half_lives[int(np.argmax(parts(row)[2] + shared.favour))])
 
 
 @compiled

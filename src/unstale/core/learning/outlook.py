@@ -11,8 +11,8 @@ from scipy.special import gammaincinv
 
 from unstale.core.checks import Floats
 from unstale.core.learning.columns import SharedTiming, all_passed
-from unstale.core.learning.learner import HALF_LIVES, Learner
-from unstale.core.learning.mixture import Shared
+from unstale.core.learning.learner import Learner
+from unstale.core.learning.mixture import Shared, parts
 from unstale.core.learning.state import WIDTH, unpacked
 
 __all__ = ["WIDTH", "Held", "Outlook", "even_freshness", "outlook"]
@@ -103,8 +103,7 @@ def _outlook(rows: Floats, passed: Floats, shared: Shared) -> tuple[Floats, Floa
 
 
 def _beliefs(rows: Floats, shared: Shared) -> tuple[Floats, Floats, Floats]:
-    count = len(HALF_LIVES)
-    shape, exposure = shared.prior[0] + rows[:, :count], shared.prior[1] + rows[:, count : 2 * count]
-    standing = rows[:, 2 * count : 3 * count] + shared.favour
+    shape, exposure, standing = parts(rows)
+    shape, exposure, standing = shared.prior[0] + shape, shared.prior[1] + exposure, standing + shared.favour
     weight = np.exp(standing - standing.max(axis=1, keepdims=True))
     return shape, exposure, weight / weight.sum(axis=1, keepdims=True)

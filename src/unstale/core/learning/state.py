@@ -15,12 +15,12 @@ from unstale.core.learning.clock import DAYS, HOURS, WEEK, Clock
 from unstale.core.learning.columns import SharedTiming
 from unstale.core.learning.harm import harm_of
 from unstale.core.learning.learner import HALF_LIVES, Learner
-from unstale.core.learning.mixture import Shared
+from unstale.core.learning.mixture import Shared, width
 from unstale.core.learning.timing import best_waits, even_waits
 from unstale.core.objectives import objective_of
 
 #: floats that hold what one source has taught
-WIDTH = 3 * len(HALF_LIVES)
+WIDTH = width(len(HALF_LIVES))
 
 _FRESHNESS = harm_of(objective_of("freshness"), 1.0)
 _SIZES = (2, len(HALF_LIVES), len(HALF_LIVES), 1, WEEK, 1, 2 * (HOURS + DAYS), SPANS, 1, 1, 2 * SPANS, 2)

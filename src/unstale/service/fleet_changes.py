@@ -1,0 +1,140 @@
+"""What can be done to a fleet: sources added, edited, paused, removed, hinted at and polled, on every store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from unstale.core.learning.state import WIDTH
+from unstale.engine.config import scheduler_of
+from unstale.engine.host_limits import HostLimits
+from unstale.engine.outcomes import PollOutcome, entries_of
+from unstale.errors import InputError, StoreError, sentence
+from unstale.ports import Claim, Listing, ReadStore, Store
+from unstale.service.hints import hasten
+from unstale.service.records import Terms
+
+#: polls what was claimed
+Look = Callable[[Sequence[Claim]], Sequence[PollOutcome]]
+
+
+class FleetChanges:
+    """Reads through `store`; `writing` opens it for those who change things, when the first of them comes."""
+
+    def __init__(
+        self,
+        store: ReadStore,
+        terms: Terms,
+        *,
+        writing: Callable[[], Store] | None = None,
+        clock: Callable[[], float] = lambda: time.time(),
+    ) -> None:
+        self.store, self.terms, self.clock = store, terms, clock
+        self._written = None if writing is None else _Opened(writing)
+
+    def add(self, rows: Sequence[Mapping[str, Any]], *, replacing: bool = False) -> list[int]:
+        """Add sources as they are described, all or none."""
+        listings: list[Listing] = []
+        for i, row in enumerate(rows):
+            try:
+                listings.append(self.terms.listing(row, None))
+            except InputError as error:
+                raise InputError(f"body[{i}]: {error}") from None
+        return self.writer.add(listings, self.clock(), duplicates="replace" if replacing else "refuse")
+
+    def unlisted(self, listings: Sequence[Listing]) -> list[Listing]:
+        """Those of these that the fleet does not have."""
+        if not self.store.counters().get("added"):
+            return list(listings)
+        return [listing for listing in listings if self.store.find(listing.address) is None]
+
+    def take(self, listings: Sequence[Listing], *, replacing: bool = False) -> int:
+        """Take over a list: what is new is added, and what is known takes what is said now if it may. How many are new.
+
+        All or none.
+        """
+        new = self.unlisted(listings)
+        self.writer.add(listings if replacing else new, self.clock(), duplicates="replace" if replacing else "refuse")
+        return len(new)
+
+    def edit(self, sources: Sequence[int], changes: Mapping[str, Any]) -> int:
+        """Change what is said of sources; beliefs and copies stay. How many there are."""
+        made = [self.terms.listing({"address": one.address, **changes}, one) for one in self.store.listings(sources)]
+        if made:
+            self.writer.add(made, self.clock(), duplicates="replace")
+        return len(made)
+
+    def pause(self, sources: Sequence[int], paused: bool) -> int:
+        """Poll sources no more, or again; their copies stay. How many there are."""
+        made = [replace(one, paused=paused) for one in self.store.listings(sources)]
+        if made:
+            self.writer.add(made, self.clock(), duplicates="replace")
+        return len(made)
+
+    def remove(self, sources: Sequence[int]) -> int:
+        """Forget sources; how many there were."""
+        return self.writer.remove(sources)
+
+    def hint(self, sources: Sequence[int]) -> None:
+        """Make sources due now that are not yet: a hint never makes one later."""
+        hasten(self.writer, sources, self.clock())
+
+    def poll(self, sources: Sequence[int], look: Look) -> None:
+        """Poll sources here and now, and record it like any other poll: for a fleet that nobody else keeps fresh.
+
+        What `look` says of claims counts; those that another holds are left to it.
+        """
+        config, now, store = self.terms.config, self.clock(), self.writer
+        # The longest overdue are claimed first: nobody is overdue longer than this.
+        store.set_due(sources, [0.0] * len(sources))
+        claims = store.claim(now, len(sources), lease=config.lease, owner="poll")
+        outcomes = look([claim for claim in claims if claim.source in set(sources)])
+        scheduler, _ = scheduler_of(store.columns_of(sources, WIDTH), config, now, HostLimits(self.terms.rules))
+        scheduler.price = max(scheduler.price, 1e-300)
+        store.record(entries_of(scheduler, outcomes)[0])
+
+    def set_due(self, sources: Sequence[int], due: Sequence[float], *, was: Sequence[float] | None = None) -> None:
+        """Move due times, with `was` only where they still are that."""
+        self.writer.set_due(sources, due, was=was)
+
+    def weigh(self, weights: Mapping[int, float], settings: Mapping[str, bytes]) -> None:
+        """Change weights, if there are any to change, and keep settings."""
+        if weights:
+            changed = [replace(one, weight=weights[one.id]) for one in self.store.listings(sorted(weights))]
+            self.writer.add(changed, self.clock(), duplicates="replace")
+        self.writer.record([], settings=settings)
+
+    @property
+    def writer(self) -> Store:
+        """The store, to be changed."""
+        if self._written is None:
+            raise StoreError(sentence("store", "here", "is only read", "serve it with a token"))
+        return self._written.store
+
+    def close(self) -> None:
+        """Give back the stores; closing again does nothing."""
+        if self._written is not None:
+            self._written.close()
+        self.store.close()
+
+
+class _Opened:
+    """A store that is opened when it is first needed."""
+
+    def __init__(self, opening: Callable[[], Store]) -> None:
+        self._opening, self._store = opening, None
+
+    _store: Store | None
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            self._store = self._opening()
+        return self._store
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None
