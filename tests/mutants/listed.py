@@ -154,8 +154,8 @@ MUTANTS = [
     Mutant(
         "unmet: a copy checked exactly max-age ago is refused",
         "src/unstale/server/bounds.py",
-        "age > self.max_age:",
-        "age >= self.max_age:",
+        "age > self.max_age and not polled:",
+        "age >= self.max_age and not polled:",
         _BOUNDS,
     ),
     Mutant(
@@ -176,8 +176,8 @@ MUTANTS = [
     Mutant(
         "record (SQLite): bytes of entries that came too late are counted",
         "src/unstale/adapters/sqlite_store.py",
-        '"bytes": sum(e.received for e in mine),',
-        '"bytes": sum(e.received for e in entries),',
+        "**tally(mine),",
+        '**{**tally(mine), "bytes": tally(entries)["bytes"]},',
         _STORE,
     ),
     Mutant(
@@ -197,8 +197,15 @@ MUTANTS = [
     Mutant(
         "record (PostgreSQL): bytes of entries that came too late are counted",
         "src/unstale/adapters/postgres_store.py",
-        '"bytes": sum(e.received for e in mine),',
-        '"bytes": sum(e.received for e in entries),',
+        "**tally(mine),",
+        '**{**tally(mine), "bytes": tally(entries)["bytes"]},',
+        _STORE,
+    ),
+    Mutant(
+        "record (PostgreSQL): old observations are kept for ever",
+        "src/unstale/adapters/postgres_observations.py",
+        "    drop_old(db, now, horizon)\n    return beyond",
+        "    return beyond",
         _STORE,
     ),
     # The price that meets a budget.
