@@ -7,6 +7,7 @@ Rules of this file:
 1. A poll reads its source when it starts; the copy is there, and the policy told, when its delay has passed.
 2. One poll of a source at a time. A host's limits make polls wait, first due first served.
 3. A failed poll costs as much as any other and copies nothing.
+4. Sources that share nothing are played in rounds where the policy allows it, to the same polls (`rounds`).
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from unstale.core.checks import number
+from unstale.core.checks import Floats, number
 from unstale.core.processes import Process
 from unstale.core.windows import Windows
 from unstale.errors import require
 from unstale.keeper import Answer, Outcome
-from unstale.sim.measure import Log, Measured
-from unstale.sim.policies import Policy
+from unstale.sim.measure import Log, Measured, Rows
+from unstale.sim.policies import Independent, Policy
+from unstale.sim.rounds import joined, play
 from unstale.sim.world import Host, World
 
 
@@ -82,6 +84,27 @@ def _polls(
     world: World, policy: Policy, horizon: float, changes: list[np.ndarray], rngs: list[np.random.Generator]
 ) -> Log:
     """Every poll that starts before the horizon: source, start, arrival, answered."""
+    first = np.maximum(np.array(policy.start(world, horizon, rngs), dtype=np.float64), 0.0)
+    # Sources that share nothing need no common order of time, if the policy says so too.
+    apart = world.host < 0 if isinstance(policy, Independent) else np.zeros(len(world), np.bool_)
+    alone, together = np.flatnonzero(apart), np.flatnonzero(~apart)
+    log = _in_order(world, policy, together, first[together], horizon, changes, rngs)
+    if isinstance(policy, Independent) and len(alone):
+        played = play(world, policy, alone, first[alone], horizon, changes, rngs)
+        return joined([log, played]) if len(together) else played
+    return log
+
+
+def _in_order(
+    world: World,
+    policy: Policy,
+    which: Rows,
+    first: Floats,
+    horizon: float,
+    changes: list[np.ndarray],
+    rngs: list[np.random.Generator],
+) -> Log:
+    """The same for some sources, poll after poll in the order of time."""
     gates = [_Gate(host) for host in world.hosts]
     gate_of = [gates[h] if h >= 0 else None for h in world.host.tolist()]
     failure = world.failure.tolist()
@@ -91,7 +114,7 @@ def _polls(
     times: list[Any] = [np.ascontiguousarray(c).data for c in changes]
     seen = [0] * len(times)
     who, started, arrived, answered = array("q"), array("d"), array("d"), array("b")
-    heap = [(max(due, 0.0), i) for i, due in enumerate(policy.start(world, horizon, rngs)) if due < horizon]
+    heap = [(due, i) for i, due in zip(which.tolist(), first.tolist(), strict=True) if due < horizon]
     heapify(heap)
     changed, unchanged, failed = Answer.CHANGED, Answer.UNCHANGED, Answer.FAILED
     while heap:

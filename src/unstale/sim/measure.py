@@ -25,7 +25,7 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Every poll of a run, in the order in which they were due."""
+    """Every poll of a run, in the order of time."""
 
     source: Rows
     started: Floats

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,6 +43,25 @@ class Policy(Protocol):
     def next(self, source: int, outcome: Outcome, now: float, rng: np.random.Generator) -> float:
         """When to poll this source again; times already past mean at once."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """How polls of many sources went, in columns: one poll of each. `last_modified` is NaN where it was not told."""
+
+    source: NDArray[np.intp]
+    at: Floats
+    answered: NDArray[np.bool_]
+    changed: NDArray[np.bool_]
+    last_modified: Floats
+
+
+class Independent(ABC):
+    """A policy whose answer for one source never depends on another's polls: many may be asked about at once."""
+
+    @abstractmethod
+    def next_each(self, polled: Polled) -> Floats:
+        """When to poll each of these again, in whatever order of time their polls are told."""
 
 
 class _Planned(ABC):
@@ -124,7 +144,7 @@ def baseline(rule: str, world: World, change_rate: ArrayLike, budget: float) -> 
     return OpenLoop(BASELINES[rule](change_rate, world.weight, world.cost, budget))
 
 
-class ScheduledPolicy:
+class ScheduledPolicy(Independent):
     """The scheduler at a price: the decisions of the engine, in virtual time.
 
     `change_rate` is what the rates are taken to be: they are known, and polls teach nothing. Without it polls teach
@@ -158,7 +178,7 @@ class ScheduledPolicy:
         # Sources without a host have host −1, the place of the 0.
         extra = np.append(column("surcharge", self._surcharge, len(world.hosts)), 0.0)[world.host]
         by_key = np.argsort(world.key)
-        self._row = np.argsort(by_key).tolist()
+        self._rows = np.argsort(by_key)
         # A surcharge is as if the source weighed that much less.
         weight = world.weight * (self.price * world.cost / (self.price * world.cost + extra))
         given = {
@@ -173,25 +193,30 @@ class ScheduledPolicy:
             # Every copy is fresh when a run begins.
             self.scheduler = Scheduler.of(learner, ids, due=np.zeros(n), answered=np.zeros(n), found=np.zeros(n))
             self.scheduler.price = self.price
-            due = learner.due_after_answers(np.arange(n), ids, self.price)[self._row]
+            due = learner.due_after_answers(np.arange(n), ids, self.price)[self._rows]
         else:
             rate = column("change_rate", self._rate, n)[by_key]
             self.scheduler = known_rates(rate, self.price, ids, **given, objective=self.objective)
-            interval = self.scheduler.learner.waits(self.price)[self._row]
+            interval = self.scheduler.learner.waits(self.price)[self._rows]
             due = orders.phases(interval) * interval
-        self.scheduler.due_at[self._row] = due
+        self.scheduler.due_at[self._rows] = due
         return [float(x) for x in due]
 
     def next(self, source: int, outcome: Outcome, now: float, rng: np.random.Generator) -> float:
-        row, answer, told = self._row[source], outcome.answer, outcome.last_modified
-        return float(
-            self.scheduler.decide(
-                np.array([row]),
-                np.array([answer is not Answer.FAILED]),
-                np.array([outcome.polled_at]),
-                np.array([answer is Answer.CHANGED]),
-                np.array([np.nan if told is None else told]),
-            )[0]
+        told = outcome.last_modified
+        polled = Polled(
+            np.array([source]),
+            np.array([outcome.polled_at]),
+            np.array([outcome.answer is not Answer.FAILED]),
+            np.array([outcome.answer is Answer.CHANGED]),
+            np.array([np.nan if told is None else told]),
+        )
+        return float(self.next_each(polled)[0])
+
+    def next_each(self, polled: Polled) -> Floats:
+        """When each of these is polled again. The price stands, so none of them depends on another."""
+        return self.scheduler.decide(
+            self._rows[polled.source], polled.answered, polled.at, polled.changed, polled.last_modified
         )
 
 

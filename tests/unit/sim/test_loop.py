@@ -9,8 +9,9 @@ from unstale.errors import InputError
 from unstale.keeper import Answer, Outcome
 from unstale.sim.changes import Bursty, Recorded, SelfExciting, Still
 from unstale.sim.loop import run
-from unstale.sim.measure import Measured
+from unstale.sim.measure import Log, Measured
 from unstale.sim.policies import OpenLoop, Policy, Rngs, ScheduledPolicy, Timetable
+from unstale.sim.rounds import joined
 from unstale.sim.world import Host, Shock, World
 
 
@@ -178,3 +179,41 @@ def test_failures_at_random_are_counted_and_paid() -> None:
 def test_what_a_run_refuses(options: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
         run(World([Still()]), OpenLoop(1.0), **options)  # type: ignore[arg-type]
+
+
+class OneByOne:
+    """A policy as one that has to be told every poll in the order of time."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def start(self, world: World, horizon: float, rngs: Rngs) -> list[float]:
+        return list(self._policy.start(world, horizon, rngs))
+
+    def next(self, source: int, outcome: Outcome, now: float, rng: np.random.Generator) -> float:
+        return self._policy.next(source, outcome, now, rng)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("hosts", [False, True])
+def test_rounds_of_polls_are_the_polls_of_the_event_loop_to_the_last_bit(known: bool, hosts: bool) -> None:
+    rates = np.random.default_rng(3).lognormal(0.0, 1.0, 12)
+    where = np.where(np.arange(12) % 3 == 0, 0, -1) if hosts else np.full(12, -1)
+    world = World(
+        [Poisson(rate) for rate in rates],
+        weight=np.arange(1.0, 13.0),
+        failure=[0.0, 0.2, 0.5] * 4,
+        delay=Poisson(20.0) if hosts else 0.01,
+        host=where,
+        hosts=[Host(spacing=0.05)],
+        key=np.arange(12)[::-1],
+    )
+
+    def polled(hide: bool) -> Log:
+        policy: Policy = ScheduledPolicy(0.3, rates if known else None, mean_interval=0.5)
+        return run(world, OneByOne(policy) if hide else policy, 40.0, seed=5).log
+
+    ours, theirs = joined([polled(False)]), joined([polled(True)])
+    assert len(ours.source) > 300
+    for name in Log.__slots__:
+        assert getattr(ours, name).tolist() == getattr(theirs, name).tolist()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from unstale import Outcome, Scheduler
+from unstale.core.checks import Floats
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.state import WIDTH
 from unstale.core.trace import Trace
@@ -23,7 +24,7 @@ from unstale.ports import Claim, Fetched, FleetColumns
 from unstale.sim.backtest.learned import _played
 from unstale.sim.changes import Recorded
 from unstale.sim.loop import run
-from unstale.sim.policies import ScheduledPolicy
+from unstale.sim.policies import Polled, ScheduledPolicy
 from unstale.sim.world import World
 
 #: powers of two, so that the mean interval at a budget is the same number wherever it is computed
@@ -85,8 +86,8 @@ def test_engine_simulator_backtest_and_own_loop_decide_the_same_to_the_last_bit(
 class Untold(ScheduledPolicy):
     """A source that does not say when it changed, as the backtest has it."""
 
-    def next(self, source: int, outcome: Outcome, now: float, rng: np.random.Generator) -> float:
-        return super().next(source, replace(outcome, last_modified=None), now, rng)
+    def next_each(self, polled: Polled) -> Floats:
+        return super().next_each(replace(polled, last_modified=np.full(len(polled.at), np.nan)))
 
 
 def in_an_engine(objective: str, price: float) -> Scheduler:
