@@ -71,7 +71,9 @@ class Crew:
 
 
 @contextmanager
-def crew_of(server: Postgres, folder: Path, *, budget: float = BUDGET, took: float = 0.02) -> Iterator[Crew]:
+def crew_of(
+    server: Postgres, folder: Path, *, budget: float = BUDGET, took: float = 0.02, first: float = 0.0
+) -> Iterator[Crew]:
     log = folder / "polls.log"
     log.touch()
     program = [
@@ -82,6 +84,7 @@ def crew_of(server: Postgres, folder: Path, *, budget: float = BUDGET, took: flo
         str(LEASE),
         str(budget),
         str(took),
+        str(first),
     ]
     with (
         (folder / "stderr").open("w") as errors,
@@ -237,3 +240,30 @@ def _another_plans(server: Postgres, tmp_path: Path, store: PostgresCrew) -> Non
             until(lambda gone=first: f'"w{gone}"' not in planner(), 10.0 if how == signal.SIGKILL else 20.0)
             until(lambda before=polls: len(crew.lines()) > before, 10.0)
         until(lambda: max(shares()) == pytest.approx(BUDGET), 15.0)
+
+
+def test_first_polls_have_an_allowance_that_workers_share_and_nothing_else_gets(
+    server: Postgres, tmp_path: Path
+) -> None:
+    # At a poll an hour the first round would take more than a week.
+    with (
+        closing(PostgresCrew(server.address())) as store,
+        crew_of(server, tmp_path, budget=1 / 3600, first=50.0) as crew,
+    ):
+        fleet(store)
+        crew.beget()
+        crew.beget()
+        until(lambda: store.counters().get("recorded", 0) >= SOURCES, 60.0)
+        # A planner looks again when the allowance is over: then there is nothing left but the budget.
+        until(lambda: shared(store) <= 1.01 / 3600, 30.0)
+        polls = crew.lines()
+        assert {line.source for line in polls} == set(range(1, SOURCES + 1))
+        # Besides, each of two workers may spend what a bucket holds of the dearest poll.
+        assert len(polls) <= SOURCES + 4 + 4
+
+
+def shared(store: PostgresCrew) -> float:
+    """What workers may spend per second, all together."""
+    with store._in_use:
+        assert store._db is not None
+        return float(sum(row[0] for row in store._db.execute("SELECT greatest(share, held) FROM workers").fetchall()))

@@ -34,7 +34,7 @@ def grants(host: str, now: float) -> Grant:
     return Grant(SPACING, 1) if host.startswith(SPACED) else Grant()
 
 
-def main(dsn: str, log: str, lease: str, budget: str, took: str) -> None:
+def main(dsn: str, log: str, lease: str, budget: str, took: str, first: str) -> None:
     """Beget a worker for each line and tell its process id."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     learner = Learner(2, 60.0)
@@ -43,12 +43,12 @@ def main(dsn: str, log: str, lease: str, budget: str, took: str) -> None:
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
-            asyncio.run(live(dsn, log, float(lease), float(budget), float(took), int(line)))
+            asyncio.run(live(dsn, log, float(lease), float(budget), float(took), float(first), int(line)))
             os._exit(0)
         os.write(1, f"{child}\n".encode())
 
 
-async def live(dsn: str, log: str, lease: float, budget: float, took: float, seed: int) -> None:
+async def live(dsn: str, log: str, lease: float, budget: float, took: float, first: float, seed: int) -> None:
     """Poll until ended. A poll is a line in the log when it begins: source, token, due, time, process, begin by."""
     rng = np.random.default_rng(seed)
     clock, stop = SystemClock(), asyncio.Event()
@@ -72,7 +72,7 @@ async def live(dsn: str, log: str, lease: float, budget: float, took: float, see
         if name in ("fault", "store_failed", "elected"):
             os.write(2, f"{os.getpid()} {name} {facts}\n".encode())
 
-    config = EngineConfig(budget, owner=f"w{os.getpid()}", lease=lease, polls=64, grace=2.0)
+    config = EngineConfig(budget, owner=f"w{os.getpid()}", lease=lease, polls=64, grace=2.0, first_rate=first)
     worker = Worker(StoreExecutor(opened), config, clock, look, tell=tell)
     host_limits = HostLimits(lambda host: Rules(SPACING, 1) if host.startswith(SPACED) else Rules(0.0, 1000))
     planner = Planner(StoreExecutor(opened), config, clock, host_limits, tell)

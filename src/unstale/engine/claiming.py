@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from unstale.engine.budget import Bucket
+from unstale.engine.first_round import never_polled
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.loading import LoadedFleet
 from unstale.engine.polling import Polls
@@ -130,8 +131,7 @@ class Claiming:
         fleet, scheduler, config = self._fleet, self._fleet.scheduler, self._fleet.config
         self._first.set(config.first_rate, max(config.first_rate, 1.0))
         held = {claim.source for claim in fleet.held()}
-        never = np.isneginf(scheduler.answered) & (scheduler.failures == 0) & ~scheduler.paused
-        rows = np.flatnonzero(never)
+        rows = never_polled(scheduler)
         # While there is nothing of the kind, looking for it should cost nothing.
         self._first_at = now + (max(FIRST, 1.0 / config.first_rate) if len(rows) else FIRST_IDLE)
         room = min(BATCH, free, int(self._first.level(now) + 1e-9))

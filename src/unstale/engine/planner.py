@@ -3,6 +3,7 @@
 Rules of this file:
 1. A planner that has lost its connection is none: it stands for election again before it writes anything.
 2. Planning takes one part in five of the time at most; workers go on at the last price meanwhile.
+3. While sources wait for their first polls, workers share the allowance for these beside the budget.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import replace
 
 from unstale.core.learning.state import WIDTH
 from unstale.engine.config import LATEST, EngineConfig, scheduler_of
+from unstale.engine.first_round import FirstAllowance, first_allowance
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.pricing import PULSE, Pricer, next_plan, surcharges_of
 from unstale.engine.pulse import KEPT, done, undone
@@ -28,6 +30,8 @@ from unstale.ports import Clock, FleetColumns, Member, Price, SharedStore
 
 #: times as long as a plan took, the next one is not begun
 PART = 5.0
+#: seconds for which workers share an allowance for first polls at least: they hear of it with their signs of life
+SHARED = 5.0 * LIFE
 
 
 class Planner:
@@ -53,6 +57,7 @@ class Planner:
         self._pricer = Pricer(executor)
         self._plan_at = -math.inf
         self._edited, self._took = -1, 0.0
+        self._first = FirstAllowance()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Look every second whether the planner is gone, or be it; until `stop` is set."""
@@ -91,7 +96,7 @@ class Planner:
         self._executor.close()
 
     async def _divide(self) -> None:
-        rate = self._config.rate
+        rate = self._config.rate + self._first.at(self._clock.now())
 
         def divide(store: SharedStore) -> tuple[Sequence[Member], int]:
             return store.divide(rate), store.counters().get("edited", 0)
@@ -135,7 +140,9 @@ class Planner:
         self.plans += 1
         # The first time compiles; later ones tell how long it takes.
         self._took = self._clock.now() - now if self.plans > 1 else 0.0
-        self._plan_at = until
+        # Once first polls have had their allowance, it is time to see whether all were made.
+        self._first = first_allowance(scheduler, config, self._clock.now(), max(SHARED, PART * self._took))
+        self._plan_at = min(until, self._first.end) if self._first.rate else until
 
     async def _news(self, standing: FleetColumns, scheduler: Scheduler, now: float) -> tuple[Price | None, bytes]:
         """The price with how all stands, to be kept, if it is time; what was done since is read off the counters."""

@@ -60,7 +60,7 @@ def status(store: ReadStore, moment: Moment, budget: Budget, running: bool | Non
         objective=moment.config.objective,
         price=moment.price,
         price_at=moment.price_at,
-        first_round=first_round(moment, counts, alone=store.alive() is None),
+        first_round=first_round(moment, counts),
         engine=engine_state(store, moment.engine, running, totals),
         totals=totals,
         surcharges=moment.surcharges,
@@ -82,16 +82,13 @@ def counts_of(moment: Moment) -> Counts:
     )
 
 
-def first_round(moment: Moment, counts: Counts, *, alone: bool) -> FirstRound | None:
-    """How far the first round has come, None once every source was polled; what is left takes budget or allowance.
-
-    Workers that share a store have no allowance beside their budget.
-    """
+def first_round(moment: Moment, counts: Counts) -> FirstRound | None:
+    """How far the first round has come, None once every source was polled; what is left takes budget or allowance."""
     if not counts.never_polled:
         return None
     standing, rows = moment.standing, moment.rows
     waiting = rows[np.isinf(standing.last[rows]) & (standing.failures[rows] == 0)]
-    rate = moment.config.budget + (moment.config.first_rate if alone else 0.0)
+    rate = moment.config.budget + moment.config.first_rate
     # Whoever has most sources sets the pace: at one host polls follow each other at its spacing.
     each = np.bincount(standing.host[waiting], minlength=1)
     spacing = max(
