@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import numpy as np
@@ -24,12 +25,16 @@ if TYPE_CHECKING:
     from unstale.lab.setups import Setup
     from unstale.origin.server import Origin
 
+Verdict = Literal["agree", "differ", "late"]
+
 #: replicas unless told otherwise: of a cascade, of peers, of those that readers choose from
 DEPTH, PEERS, CHOICE = 3, 5, 3
 #: reads per second of the redundant lab, each from several replicas
 READS = 8.0
 #: beyond so many standard errors, theory and measurement do not agree
 AGREE = 5.0
+#: polls that take effect later than so many intervals, on average, measure the machine and not the theory
+LATE = 0.1
 #: where files cost no disk, if there is such a place: replicas sync every poll to the disk, all of them to the same one
 _MEMORY = Path("/dev/shm")
 _VERSION = re.compile(rb"version (\d+)")
@@ -85,6 +90,9 @@ def lab(
 
     Stores, servers, fetchers, digests and the client are the real ones. Polls come at random times at a fixed rate
     instead of those that the engine would choose, because that is what theory speaks of.
+
+    How late polls took effect is told. The command fails where theory and measurement differ by more than five
+    standard errors, and where the machine was too busy to poll in time, so that neither can be said.
     """
     from unstale.lab.setups import Setup, predicted
     from unstale.report.picture import checked
@@ -121,6 +129,7 @@ def lab(
         lasting = setup.settling + setup.measuring
         console().print(_about(setup) + f"; this takes {lasting:.0f} s and what starting takes", highlight=False)
     rows, facts = asyncio.run(experiment(setup))
+    verdict = judged(setup, rows, facts)
     if plot is not None:
         from unstale.report.lab import draw
 
@@ -130,6 +139,7 @@ def lab(
             json.dumps(
                 {
                     "topology": topology,
+                    "verdict": verdict,
                     **facts,
                     "places": [
                         {
@@ -144,7 +154,16 @@ def lab(
             )
         )
     else:
-        _print(rows, facts, plot)
+        _print(setup, rows, facts, verdict, plot)
+    if verdict != "agree":
+        sys.exit(1)
+
+
+def judged(setup: Setup, rows: Sequence[Row], facts: dict[str, Any]) -> Verdict:
+    """Whether theory and measurement agree, or polls came too late to tell."""
+    if facts["late_seconds"] * setup.sync_rate > LATE:
+        return "late"
+    return "differ" if any(abs(row.measured.off(row.model)) > AGREE for row in rows) else "agree"
 
 
 async def experiment(setup: Setup) -> tuple[list[Row], dict[str, Any]]:
@@ -181,6 +200,7 @@ async def experiment(setup: Setup) -> tuple[list[Row], dict[str, Any]]:
         "whole_seconds": time.monotonic() - began,
         "polls": [one["polls"] for one in said],
         "failed": [one["failed"] for one in said],
+        "late_seconds": sum(one["late"] for one in said) / max(sum(one["polls"] for one in said), 1),
         "reads": len(reads),
         "taken_from_peers": [sum(peer["taken"] for peer in one["peers"]) for one in said],
     }
@@ -246,7 +266,7 @@ def _about(setup: Setup) -> str:
     )
 
 
-def _print(rows: Sequence[Row], facts: dict[str, Any], plot: str | None) -> None:
+def _print(setup: Setup, rows: Sequence[Row], facts: dict[str, Any], verdict: Verdict, plot: str | None) -> None:
     table = grid("", "theory", "measured", "standard error", "off by")
     for row in rows:
         off = row.measured.off(row.model)
@@ -260,10 +280,16 @@ def _print(rows: Sequence[Row], facts: dict[str, Any], plot: str | None) -> None
     say = console()
     say.print(table, highlight=False)
     far = [row.place for row in rows if abs(row.measured.off(row.model)) > AGREE]
-    verdict = f"theory and measurement differ at {', '.join(far)}" if far else "theory and measurement agree"
+    said = {
+        "agree": "theory and measurement agree",
+        "differ": f"theory and measurement differ at {', '.join(far)}",
+        "late": "nothing can be said of theory: this machine was too busy to poll in time, try lower rates",
+    }[verdict]
+    after = float(facts["late_seconds"])
+    late = f"{1000 * after:.0f} ms late, {100 * after * setup.sync_rate:.1f} % of an interval"
     taken = f", {sum(facts['taken_from_peers']):,} copies from peers" if any(facts["taken_from_peers"]) else ""
     say.print(
-        f"{verdict}: {facts['changes']:,} changes and {sum(facts['polls']):,} polls{taken}; "
+        f"{said}: {facts['changes']:,} changes and {sum(facts['polls']):,} polls, on average {late}{taken}; "
         f"{facts['whole_seconds']:.0f} s in all",
         highlight=False,
     )

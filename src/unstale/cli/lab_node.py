@@ -60,6 +60,8 @@ class Poller:
         self._ready = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self.polls = self.failed = 0
+        #: seconds from when polls were due until what they found was served, added up: theory knows of none
+        self.late = 0.0
 
     async def begin(self, listings: Sequence[Listing]) -> None:
         """Add the sources; the first poll of each comes at random, as all later ones do."""
@@ -121,6 +123,8 @@ class Poller:
             self._ready.clear()
             batch, self._done = self._done, []
             await self._record(batch)
+            now = time.time()
+            self.late += sum(now - claim.due for claim, *_ in batch)
 
     async def _record(self, batch: Sequence[tuple[Claim, Fetched, float]]) -> None:
         judged = [(claim, fetched, due, *judge(claim, fetched, None)) for claim, fetched, due in batch]
@@ -174,7 +178,7 @@ async def node(told: dict[str, Any], lines: asyncio.Queue[dict[str, Any] | None]
             await lines.get()
             stop.set()
             await asyncio.gather(*tasks)
-        _say(polls=poller.polls, failed=poller.failed, peers=peers.view() if peers else [])
+        _say(polls=poller.polls, failed=poller.failed, late=poller.late, peers=peers.view() if peers else [])
     finally:
         stop.set()
         await asyncio.gather(server, *tasks, return_exceptions=True)

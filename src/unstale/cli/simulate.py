@@ -288,6 +288,7 @@ def _numbers(row: Row) -> dict[str, Any]:
         "polls": row.polls,
         "freshness": _pair(row.freshness.value, row.freshness.error, row.predicted_freshness),
         "age": _pair(row.age.value, row.age.error, row.predicted_age),
+        **({"note": row.note} if row.note else {}),
     }
 
 
@@ -311,6 +312,9 @@ def _print(report: dict[str, Any]) -> None:
     for row in report["ways"]:
         table.add_row(row["name"], format_rate(round(row["polls"], 6)), *_fresh(row["freshness"]), *_old(row["age"]))
     out.print(table)
+    for row in report["ways"]:
+        if "note" in row:
+            out.print(f"{row['name']}: {row['note']}", highlight=False)
     if report.get("worst"):
         out.print()
         table = grid("most staleness", "polled every", "freshness", "theory", "mean age")

@@ -142,9 +142,14 @@ def _path(edition: Edition) -> list[bytes]:
     return [hop.encode() for hop in edition.via.split(", ") if hop]
 
 
+def well_formed(media_type: str) -> bool:
+    """Whether a media type can be sent as it was stored: nothing in it can end the field."""
+    return _MEDIA_TYPE.fullmatch(media_type) is not None
+
+
 def content(source: int, edition: Edition) -> list[Field]:
     """What the bytes are, and that they are nobody's script."""
-    media_type = edition.media_type if _MEDIA_TYPE.fullmatch(edition.media_type) else "application/octet-stream"
+    media_type = edition.media_type if well_formed(edition.media_type) else "application/octet-stream"
     essence = media_type.partition(";")[0].strip().lower()
     fields = [(b"content-type", media_type.encode()), (b"accept-ranges", b"bytes"), *SAFE]
     if essence not in PASSIVE:

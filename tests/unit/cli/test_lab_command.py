@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from unstale.adapters.replica_client import Freshest, Reading
-from unstale.cli.lab import lab
+from unstale.cli import lab as command
+from unstale.cli.lab import Row, lab
 from unstale.cli.replicas import facts_of, line_of, named
+from unstale.lab.measure import Estimate
+from unstale.lab.setups import Setup
 from unstale.report.lab import draw
 
 
@@ -40,6 +45,30 @@ def test_options_that_do_not_fit_are_usage_errors(args: list[str], sentence: str
 def test_what_cannot_be_run_is_one_sentence(args: list[str], sentence: str) -> None:
     got = CliRunner().invoke(lab, args)
     assert sentence in str(got.exception)
+
+
+@pytest.mark.parametrize(
+    ("measured", "late", "code", "said"),
+    [
+        (0.51, 0.01, 0, "theory and measurement agree: 1,000 changes and 70 polls, on average 10 ms late, 1.0 % of an"),
+        (0.58, 0.01, 1, "theory and measurement differ at replica 1"),
+        (0.51, 0.2, 1, "too busy to poll in time, try lower rates"),
+    ],
+)
+def test_what_differs_or_came_too_late_fails(
+    measured: float, late: float, code: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ran(setup: Setup) -> tuple[list[Row], dict[str, Any]]:
+        facts = {"changes": 1000, "polls": [70], "late_seconds": late, "taken_from_peers": [0], "whole_seconds": 3.0}
+        return [Row("replica 1", 0.5, Estimate(measured, 0.01))], facts
+
+    monkeypatch.setattr(command, "experiment", ran)
+    got = CliRunner().invoke(lab, ["single", "--sync-rate", "1/s"], env={"COLUMNS": "200"})
+    assert got.exit_code == code
+    assert said in got.output
+    told = CliRunner().invoke(lab, ["single", "--sync-rate", "1/s", "--json"])
+    assert told.exit_code == code
+    assert (json.loads(told.output)["verdict"] == "agree") == (code == 0)
 
 
 def test_the_figure_shows_theory_and_measurement(tmp_path: Path) -> None:

@@ -44,6 +44,12 @@ class Seen(Kept):
         assert got.status == status, got.body
         return json.loads(got.body)
 
+    def sorted(self, query: str) -> Any:
+        """The table, once it has been sorted: the first look at it does not wait long."""
+        while not (found := self.get(f"table?{query}"))["sorted"]:
+            time.sleep(0.02)
+        return found
+
     def close(self) -> None:
         self.service.close()
         super().close()
@@ -58,11 +64,11 @@ def seen(tmp_path: Path) -> Iterator[Seen]:
 
 def test_the_table_shows_what_the_api_would(seen: Seen) -> None:
     seen.poll(b"a")
-    found = seen.get("table?sort=id&down=true&limit=2")
+    found = seen.sorted("sort=id&down=true&limit=2")
     assert [one["id"] for one in found["sources"]] == [3, 2]
     assert (found["total"], found["sorted"]) == (3, True)
     assert found["sources"][0]["address"] == "https://a.example/2"
-    assert seen.get("table?text=EXAMPLE/1")["total"] == 1
+    assert seen.sorted("text=EXAMPLE/1")["total"] == 1
     for wrong in ("sort=size", "state=gone", "limit=0", "limit=100000", "offset=-1", "down=perhaps", "what=1"):
         assert seen.get(f"table?{wrong}", 400)["detail"]
 
@@ -103,6 +109,45 @@ def test_large_versions_are_compared_in_part_and_in_time() -> None:
     assert len(found["lines"]) <= 1500
     lines, cut = lines_of(b"<p>" * BYTES)
     assert (len(lines) <= LINES, cut, max(map(len, lines)) <= 400) == (True, True, True)
+
+
+@pytest.mark.parametrize(
+    "line", [b"word " * 400, b"x" * 3000, b"<p>one</p>" * 300, b"a,b;c" * 500, b"One. Two! " * 200]
+)
+@pytest.mark.parametrize("at", [10, 410, 1399])
+def test_a_change_anywhere_in_a_long_line_is_found(line: bytes, at: int) -> None:
+    """[a change beyond 400 characters of a line was once told as none]"""
+    found = difference(b"before\n" + line + b"\nafter", b"before\n" + line[:at] + b"CHANGED" + line[at:] + b"\nafter")
+    assert not found["same"]
+    assert any("CHANGED" in text for kind, text in found["lines"] if kind == "+")
+    assert all(len(text) <= 400 for _, text in found["lines"])
+
+
+def test_what_was_not_compared_is_not_concluded_from() -> None:
+    same = b"0123456789abcdef\n" * (BYTES // 16)
+    assert difference(same + b"old", same + b"new") == {"lines": [], "cut": True, "same": False}
+    assert difference(same, same) == {"lines": [], "cut": True, "same": True}
+    # What is the same at the beginning and the end is no burden.
+    many = b"".join(b"%d\n" % i for i in range(100_000))
+    found = difference(many + b"old\n" + many, many + b"new\n" + many)
+    assert (found["cut"], found["lines"][0]) == (False, ["@", "line 99998"])
+    assert [one for one in found["lines"] if one[0] in "+-"] == [["-", "old"], ["+", "new"]]
+
+
+def test_a_page_is_shown_where_it_can_do_nothing(seen: Seen) -> None:
+    seen.poll(b"<script>alert(1)</script><h1>Timetable</h1>", "text/html; charset=utf-8")
+    got = asked(seen.app, "/dashboard/sources/1/page?version=1")
+    assert (got.status, got.body) == (200, b"<script>alert(1)</script><h1>Timetable</h1>")
+    assert got.fields["content-type"] == "text/html; charset=utf-8"
+    policy = {rule.strip().split(" ", 1)[0]: rule for rule in got.fields["content-security-policy"].split(";")}
+    assert policy["sandbox"].strip() == "sandbox", "with nothing allowed"
+    assert policy["default-src"].strip() == "default-src 'none'"
+    assert "frame-ancestors" in policy
+    assert got.fields["x-content-type-options"] == "nosniff"
+    seen.now += 60
+    seen.poll(b"\x00", "text/html\r\nX-Evil: 1")
+    assert "is not a page" in seen.get("sources/1/page?version=2", 415)["detail"]
+    assert "not kept" in seen.get("sources/1/page?version=9", 404)["detail"]
 
 
 def test_the_belief_is_what_replaying_gives(seen: Seen) -> None:

@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from starlette.responses import Response
 from starlette.routing import Route
 
 from unstale.server import endpoints, shapes
 from unstale.server.api_sources import SOURCE, Sources
 from unstale.server.dashboard.columns import STATES, Reader
-from unstale.server.endpoints import Call, Endpoint, Refused
+from unstale.server.endpoints import NOT_KEPT, Call, Endpoint, Refused
+from unstale.server.headers import well_formed
 from unstale.server.shapes import maybe, number, record, several, stamp, text, whole
 from unstale.server.slowly import Slowly
 from unstale.service import FleetService, documents
@@ -28,8 +30,29 @@ WAYS = 500
 
 _TABLE = record(sources=several(SOURCE), total=maybe(whole(0)), sorted=shapes.FLAG, as_of=maybe(shapes.MOMENT))
 _POINT = record(at=maybe(shapes.MOMENT), change_rate=number(), low=number(), high=number())
-_DIFFERENCE = record(lines=several(several(text(1000), 2, 2)), cut=shapes.FLAG, old=whole(0), new=whole(1))
+_DIFFERENCE = record(
+    lines=several(several(text(1000), 2, 2)), cut=shapes.FLAG, same=shapes.FLAG, old=whole(0), new=whole(1)
+)
 _NOTHING: Mapping[str, Any] = {}
+#: kinds of content that browsers show as pages
+_PAGES = ("text/html", "application/xhtml+xml", "image/svg+xml")
+#: what a page of a stranger may do: be read, with its own styles. It has no origin, runs nothing, asks for nothing.
+PAGE = {
+    **NOT_KEPT,
+    "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def is_page(media_type: str) -> bool:
+    """Whether content is one that browsers show as a page.
+
+    >>> is_page("text/html; charset=utf-8"), is_page("text/csv"), is_page("text/html\\r\\nX: y")
+    (True, False, False)
+    """
+    return well_formed(media_type) and media_type.partition(";")[0].strip().lower() in _PAGES
 
 
 class Views:
@@ -72,6 +95,14 @@ class Views:
                 _DIFFERENCE,
                 query=pair,
                 needs=frozenset(["new"]),
+            ),
+            Endpoint(
+                "GET",
+                f"{one}/page",
+                self.page,
+                "One version as a page, for a frame in which nothing of it runs or asks for anything.",
+                query={"version": whole(1)},
+                needs=frozenset(["version"]),
             ),
             Endpoint("GET", "/dashboard/log", self.log, "The newest polls.", anything, query={"limit": whole(1, 1000)}),
             Endpoint("GET", "/dashboard/hosts", self.hosts, "Hosts and what they are granted.", anything),
@@ -119,10 +150,23 @@ class Views:
             if old:
                 return difference(bodies[0], bodies[-1]) | {"old": old, "new": new}
             lines, cut = lines_of(bodies[0])
-            return {"lines": [[" ", line] for line in lines], "cut": cut, "old": 0, "new": new}
+            return {"lines": [[" ", line] for line in lines], "cut": cut, "same": True, "old": 0, "new": new}
 
         async with self._comparing:
             return await asyncio.to_thread(read)
+
+    async def page(self, call: Call) -> Any:
+        """A version that browsers show as a page, under a policy that lets it be looked at and do nothing."""
+        version = int(call.query["version"])
+        copy = await asyncio.to_thread(self._service.store.copy, call.source, version)
+        if copy is None:
+            raise Refused(404, f"version {version} of source {call.source} is not kept")
+        if not is_page(copy.body.media_type):
+            raise Refused(415, f"version {version} is not a page: take it from /copies/{call.source}")
+        response = Response(copy.body.data, headers=PAGE)
+        # As it was sent, and not as Starlette would complete it; that it can be sent was asked above.
+        response.headers["content-type"] = copy.body.media_type
+        return response
 
     async def log(self, call: Call) -> Any:
         """The newest polls with the addresses of their sources."""

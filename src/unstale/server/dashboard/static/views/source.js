@@ -6,6 +6,7 @@ import { address, fill, h, note, table, tile } from "../dom.js";
 import { ago, bytes, count, due, every, parsed, percent, seconds, span } from "../format.js";
 import { live } from "../live.js";
 
+const PAGES = /^(text\/html|application\/xhtml\+xml|image\/svg\+xml)\s*(;|$)/i;
 const ROWS = { changed: 3, unchanged: 2, failed: 1 };
 
 export async function source(place, context) {
@@ -75,10 +76,14 @@ export async function source(place, context) {
       fill(shown, h("p", { class: "muted" }, "Comparing…"));
       try { fill(shown, difference(await get(`/dashboard/sources/${context.id}/difference`, { old: old || "", new: now }))); } catch (error) { fill(shown, h("p", { class: "bad" }, error.message)); }
     };
+    const page = (version) => fill(shown, h("h3", {}, `Version ${version} as a page`),
+      h("p", { class: "muted" }, "Nothing of it runs, and nothing is asked for: pictures, styles and links that are elsewhere do not work here."),
+      h("iframe", { class: "page", sandbox: "", referrerpolicy: "no-referrer", title: `Version ${version} as a page`, src: `/dashboard/sources/${context.id}/page?version=${version}` }));
     fill(parts.versions, h("h2", {}, "Versions of the copy"), table("Versions", ["Version", "Taken", "Type", "Size", "Look"], all.slice(0, 50).map((one, i) => [
       String(one.version), ago(one.taken_at), one.media_type || "unknown", bytes(one.size), h("span", { class: "controls" },
         all[i + 1] ? h("button", { type: "button", class: "quiet", onclick: () => compare(all[i + 1].version, one.version) }, `what changed since ${all[i + 1].version}`) : null,
         h("button", { type: "button", class: "quiet", onclick: () => compare(0, one.version) }, "as text"),
+        PAGES.test(one.media_type) ? h("button", { type: "button", class: "quiet", onclick: () => page(one.version) }, "as page") : null,
         h("a", { href: `/copies/${context.id}?version=${one.version}`, target: "_blank", rel: "noopener noreferrer" }, `file ${one.version}`)),
     ]), "No copy is kept yet."), shown);
   }
@@ -139,6 +144,6 @@ function difference(found) {
   const words = { "+": "added: ", "-": "taken away: " };
   return h("div", {}, h("h3", {}, found.old ? `From version ${found.old} to ${found.new}` : `Version ${found.new}`),
     found.lines.length ? h("pre", { class: "difference", tabindex: "0", role: "region", "aria-label": "Lines" }, found.lines.map(([kind, line]) => h("span", { class: kinds[kind] },
-      words[kind] ? h("span", { class: "hidden" }, words[kind]) : null, `${kind === "@" ? "…" : kind} ${line}\n`))) : h("p", { class: "muted" }, "The lines are the same."),
-    found.cut ? h("p", { class: "muted" }, "It is long: only the first part is shown.") : null);
+      words[kind] ? h("span", { class: "hidden" }, words[kind]) : null, `${kind === "@" ? "…" : kind} ${line}\n`))) : h("p", { class: "muted" }, found.same ? "Both versions are the same." : found.cut ? "They differ, but not in the part that is compared: it is long." : "They differ in nothing that can be seen: in how lines end, or in bytes that are no text."),
+    found.cut ? h("p", { class: "muted" }, "It is long: what is shown is a part. The whole is in the files.") : null);
 }
