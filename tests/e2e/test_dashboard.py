@@ -292,10 +292,16 @@ def test_the_theme_can_be_chosen_and_is_remembered(tab: Tab) -> None:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_phone_shows_every_view_without_scrolling_sideways(browser: Any, address: str, view: str) -> None:
-    tab = Tab(browser, address, viewport={"width": 400, "height": 800})
+    tab = Tab(browser, address, viewport={"width": 390, "height": 800})
     page = tab.go(view)
     page.wait_for_timeout(300)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    # Nor is anything beyond the edge of a part that could be scrolled by itself.
+    beyond = (
+        "[...document.querySelectorAll('.scroll td, .scroll tbody th')]"
+        ".filter((one) => one.getBoundingClientRect().right > innerWidth + 1).length"
+    )
+    assert page.evaluate(beyond) == 0
     tab.fine()
     tab.close()
 
@@ -418,6 +424,176 @@ def test_from_elsewhere_one_logs_in(browser: Any, settings: Settings) -> None:
         (again,) = tab.context.cookies()
         assert again["value"] != cookie["value"]
         tab.fine()
+        tab.close()
+
+
+def test_a_link_that_was_printed_logs_in_once(browser: Any, settings: Settings) -> None:
+    with shown(settings, token=TOKEN, home="reader", key="printed-at-the-start", kept="the file s.db.token") as address:
+        tab = Tab(browser, address)
+        page = tab.page
+        page.goto(f"{address}/#key=printed-at-the-start")
+        page.get_by_role("button", name="Log out").wait_for()
+        assert "key" not in page.evaluate("location.href")
+        tab.go("sources/1")
+        assert page.get_by_role("button", name="Poll now").is_enabled()
+        tab.fine()
+        tab.close()
+        other = Tab(browser, address)
+        other.page.goto(f"{address}/#key=printed-at-the-start")
+        other.page.get_by_text("That link was used already").wait_for()
+        other.page.get_by_text("24 sources").wait_for()
+        other.fine()
+        other.close()
+
+
+def test_a_reader_at_home_who_mistypes_is_told_and_goes_on_looking(browser: Any, settings: Settings) -> None:
+    with shown(settings, token=TOKEN, home="reader", kept="the file s.db.token") as address:
+        tab = Tab(browser, address)
+        page = tab.go("")
+        page.get_by_role("button", name="Log in").click()
+        page.get_by_text("The token is in the file s.db.token").wait_for()
+        for _ in range(2):
+            page.get_by_label("Token or password").fill("wrong")
+            page.keyboard.press("Enter")
+            page.get_by_text("neither the token nor a password").wait_for()
+        page.get_by_role("button", name="Go on looking without").click()
+        page.get_by_role("heading", name="Overview").wait_for()
+        tab.go("sources/1")
+        # What he may not do is refused, and what he sees stays.
+        refused = (
+            "import('/dashboard/api.js').then((api) => api.send('POST', '/api/v1/sources/1/hint'))"
+            ".then(() => 0, (error) => error.status)"
+        )
+        assert page.evaluate(refused) == 401
+        page.get_by_role("heading", name="Source 1", level=1).wait_for()
+        assert page.get_by_role("heading", name="Log in").count() == 0
+        tab.fine()
+        tab.close()
+
+
+def test_eight_tabs_share_one_stream_and_those_that_nobody_sees_have_none(browser: Any, address: str) -> None:
+    context = browser.new_context()
+    streams: list[Any] = []
+    ended: list[Any] = []
+    context.on("request", lambda asked: streams.append(asked) if asked.url.endswith("/api/v1/events") else None)
+    context.on("requestfailed", lambda asked: ended.append(asked) if asked.url.endswith("/api/v1/events") else None)
+    pages = [context.new_page() for _ in range(8)]
+    for page in pages:
+        page.goto(address)
+    for page in pages:
+        # Everything is answered: none waits for a connection that others hold.
+        page.get_by_text("running", exact=True).wait_for()
+        page.get_by_text("24 sources").wait_for()
+    assert len(streams) == 1
+    # The one that holds it closes: another takes over, and all hear again.
+    holder = next(page for page in pages if page == streams[0].frame.page)
+    holder.close()
+    rest = [page for page in pages if page != holder]
+    heard = (
+        "import('/dashboard/live.js').then(({ live }) => new Promise((done) => "
+        "live.addEventListener('status', () => done(true), { once: true })))"
+    )
+    assert all(page.evaluate(heard) for page in rest)
+    assert len(streams) == 2
+    # None is seen any more: none has a stream.
+    hide = (
+        "(hidden) => { Object.defineProperty(document, 'hidden', { configurable: true, get: () => hidden });"
+        " document.dispatchEvent(new Event('visibilitychange')); }"
+    )
+    for page in rest:
+        page.evaluate(hide, True)
+    # That of the page that was closed ended with it, which nobody tells.
+    end = time.monotonic() + 30.0
+    while len(ended) < len(streams) - 1:
+        assert time.monotonic() < end, (len(streams), len(ended))
+        rest[0].wait_for_timeout(50)
+    rest[3].evaluate(hide, False)
+    assert rest[3].evaluate(heard)
+    assert len(streams) - 1 - len(ended) == 1
+    context.close()
+
+
+def test_the_page_of_the_table_is_in_the_address_and_long_addresses_are_cut(browser: Any, tmp_path: Path) -> None:
+    settings = replace(Settings(), store=str(tmp_path / "s.db"))
+    store = SqliteStore(settings.store)
+    long = "https://a.example/" + "x" * 7000 + "/end"
+    store.add([Listing(long), *(Listing(f"https://a.example/{i}") for i in range(129))], time.time())
+    store.close()
+    with shown(settings) as address:
+        tab = Tab(browser, address)
+        page = tab.page
+        page.goto(f"{address}/#/sources?sort=id")
+        page.get_by_text("1–50 of 130").wait_for()
+        assert page.locator("tbody tr").first.bounding_box()["height"] < 150
+        assert page.get_by_title(long).inner_text().endswith("/end")
+        page.get_by_role("button", name="Next", exact=True).click()
+        page.get_by_text("51–100 of 130").wait_for()
+        page.get_by_role("button", name="Next", exact=True).click()
+        page.get_by_text("101–130 of 130").wait_for()
+        assert "page=3" in page.evaluate("location.hash")
+        page.reload()
+        page.get_by_text("101–130 of 130").wait_for()
+        page.go_back()
+        page.get_by_text("51–100 of 130").wait_for()
+        tab.go("sources/1")
+        assert page.locator(".address").bounding_box()["height"] < 200
+        tab.fine()
+        tab.close()
+
+
+def test_dates_are_the_reader_s_and_legends_say_something(browser: Any, address: str) -> None:
+    tab = Tab(browser, address, locale="de-DE", timezone_id="Asia/Kathmandu")
+    # What is drawn cannot be read off the picture: it is asked of who draws.
+    tab.context.add_init_script(
+        "const fill = CanvasRenderingContext2D.prototype.fillText; window.drawn = [];"
+        "CanvasRenderingContext2D.prototype.fillText = function (text, ...more) "
+        "{ window.drawn.push(text); return fill.call(this, text, ...more); };"
+    )
+    page = tab.go("")
+    page.locator("canvas").first.wait_for()
+    zone = page.evaluate("Intl.DateTimeFormat().resolvedOptions().timeZone")
+    tab.until(f"window.drawn.includes('time in {zone}')")
+    drawn = page.evaluate("window.drawn")
+    assert not [text for text in drawn if text.endswith(("am", "pm")) or "/" in text.replace(zone, "")], drawn
+    legend = page.locator(".u-legend").first.inner_text()
+    assert "--" not in legend
+    assert ":" in legend
+    assert "%" in legend
+    tab.fine()
+    tab.close()
+
+
+def test_a_page_is_shown_and_nothing_of_it_runs(browser: Any, tmp_path: Path) -> None:
+    settings = replace(Settings(), store=str(tmp_path / "s.db"))
+    store, now = SqliteStore(settings.store), time.time()
+    store.add([Listing("https://a.example/")], now)
+    evil = (
+        "<h1 style='color: teal'>Timetable</h1><script>parent.pwned = 1; document.title = 'ran'</script>"
+        "<img src='https://evil.example/x.png' onerror='parent.pwned = 2'><iframe src='/api/v1/status'></iframe>"
+        "<meta http-equiv=refresh content='0; url=https://evil.example/'>"
+        "<form action='/api/v1/budget'><button>Send</button></form><a href='https://evil.example/' target=_top>away</a>"
+    )
+    claims = store.claim(now, 1, lease=60.0, owner="t")
+    store.record([Entry(claims[0], Answer.CHANGED, now, now + 60, body=Body(evil.encode(), "text/html"))])
+    store.close()
+    with shown(settings) as address:
+        tab = Tab(browser, address)
+        refused: list[tuple[str, str]] = []
+        tab.page.on("requestfailed", lambda asked: refused.append((asked.url, asked.failure)))
+        page = tab.go("sources/1")
+        page.get_by_role("button", name="as page").click()
+        inside = page.frame_locator("iframe.page")
+        inside.get_by_role("heading", name="Timetable").wait_for()
+        inside.get_by_text("Send").click()
+        inside.get_by_text("away").click()
+        page.wait_for_timeout(500)
+        assert page.url.startswith(address)
+        assert inside.get_by_role("heading", name="Timetable").is_visible()
+        # What it tried is refused by the browser before anybody is asked; and nothing ran.
+        assert ("https://evil.example/x.png", "csp") in refused
+        tried = {f"asked {place}" for place, why in refused if why == "csp"}
+        assert {one for one in tab.troubles if one.startswith(("asked", "dialog", "error"))} <= tried
+        assert page.evaluate("window.pwned ?? null") is None
         tab.close()
 
 

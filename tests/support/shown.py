@@ -116,6 +116,8 @@ def shown(
     passwords: Mapping[Role, str] | None = None,
     home: Role | None = "operator",
     replicas: Mapping[str, Any] | None = None,
+    key: str = "",
+    kept: str = "",
 ) -> Iterator[str]:
     """The dashboard of a store on a port of this machine: its address."""
     places: list[int] = []
@@ -136,7 +138,7 @@ def shown(
             more=more,
             closed=home is None,
         )
-        door = Door(app, Sessions(token, passwords, clock=time.time), inner, home=home)
+        door = Door(app, Sessions(token, passwords, clock=time.time, key=key), inner, home=home, kept=kept)
 
         def told(port: int) -> None:
             places.append(port)

@@ -105,7 +105,8 @@ async def within(
     from unstale.adapters.http_upstream import HttpUpstream
     from unstale.adapters.tunnel import dialler
     from unstale.cli.compose import open_store
-    from unstale.cli.serve import address, token_of
+    from unstale.cli.serve import address
+    from unstale.cli.token import token_of
     from unstale.server.proxy.app import Proxy
     from unstale.server.proxy.wire import serve
     from unstale.server.serving import place

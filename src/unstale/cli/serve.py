@@ -19,6 +19,7 @@ import click
 
 from unstale.cli.logging_option import log_as, log_option
 from unstale.cli.settings import Settings, load, near, settings_options
+from unstale.cli.token import Token, lasting_token, token_of
 from unstale.errors import InputError, sentence
 
 if TYPE_CHECKING:
@@ -79,8 +80,10 @@ def serve(
     it is still fresh. Clients bound its age with ?max_age=30s or Cache-Control. The API is under /api/v1, described by
     /api/v1/openapi.json; numbers for Prometheus are at /metrics.
 
-    A dashboard is at /. Writing needs a token of 32 characters or more, taken from the environment, UNSTALE_TOKEN, or
-    made for this run and told; from other machines reading needs it too.
+    A dashboard is at /. On this machine everybody may look; changing something needs a token of 32 characters or more.
+    It is taken from the environment, UNSTALE_TOKEN, or made at the first start and kept beside the store in
+    unstale.db.token, which only you can read; a link that logs your browser in once is printed. From other machines
+    reading needs a token of your own, too.
 
     \b
       unstale serve --store unstale.db
@@ -91,14 +94,16 @@ def serve(
     settings = load(config, store=store)
     host, port = address(listen or settings.server.listen)
 
-    # Without a token of the operator's own, one is made for this run: only who sees this line may change things.
-    token = token_of(settings)
-    made = "" if token or proxied else secrets.token_hex()
+    token = None if proxied else lasting_token(settings)
+    # Only who sees this line can use it, once: nothing need be typed to change things.
+    key = "" if token is None or token.own else secrets.token_urlsafe(24)
 
     def ready(number: int) -> None:
         at = f"http://{_shown(host)}:{number}"
         what = f"{', '.join(proxied)} at {at}/" if proxied else f"{near(settings.store)} at {at}/"
-        click.echo(f"serving {what}{f' (log in with {made} to change things there)' if made else ''}, stop with Ctrl-C")
+        kept = f", or log in with the token in {token.kept.removeprefix('the file ')}" if token and token.kept else ""
+        how = f" (to change things there open {at}/#key={key} once{kept})" if key else ""
+        click.echo(f"serving {what}{how}, stop with Ctrl-C")
 
     with contextlib.suppress(KeyboardInterrupt):
         if proxied:
@@ -113,7 +118,7 @@ def serve(
                     port,
                     name=name,
                     allow_networks=allowed,
-                    token=token,
+                    token=token_of(settings),
                     stop=None,
                     names=settings.server.names,
                     ready=ready,
@@ -121,7 +126,7 @@ def serve(
             )
         else:
             weighing = replace(settings, server=replace(settings.server, weigh=weigh or settings.server.weigh))
-            asyncio.run(run(weighing, host, port, name=name, ask=ask, ready=ready, tied=tied, made=made))
+            asyncio.run(run(weighing, host, port, name=name, ask=ask, ready=ready, tied=tied, token=token, key=key))
 
 
 async def run(
@@ -134,11 +139,12 @@ async def run(
     ready: Callable[[int], None] | None = None,
     stop: asyncio.Event | None = None,
     tied: bool = False,
-    made: str = "",
+    token: Token | None = None,
+    key: str = "",
 ) -> None:
     """Serve the store of the settings until `stop` is set, or the process is asked to end.
 
-    `made` is a token for this run, where the environment has none.
+    `token` is the lasting one unless it is given; `key` logs one browser in.
     """
     from unstale.adapters.environment import filled
     from unstale.cli.service import read_store, service_of
@@ -152,7 +158,7 @@ async def run(
     from unstale.server.serving import serve as listen_and_serve
     from unstale.server.sessions import Sessions
 
-    own, token = settings.server, token_of(settings)
+    own, token = settings.server, token or lasting_token(settings)
     name = settings.replicas.name or name
     with ExitStack() as opened:
         shelf = read_store(settings)
@@ -162,8 +168,7 @@ async def run(
         asker = StoreAsker(service, shelf, time.time)
         numeric, port = place(host, port)
         home = is_near(numeric)
-        check_binding(numeric, token)
-        key = token or made or secrets.token_hex()
+        check_binding(numeric, token.text if token.own or home else None)
         names = (*OWN_NAMES, _shown(host), _shown(numeric), *own.names) if home else ()
         stop = stop or ended(tied)
         more = views(service, replicas=lambda: _others(settings))
@@ -173,7 +178,7 @@ async def run(
             shelf,
             name=name,
             asker=asker if ask else None,
-            token=key,
+            token=token.text,
             service=service,
             poller=asker,
             secret=filled(own.hub_secret),
@@ -182,12 +187,13 @@ async def run(
             more=more,
         )
         passwords: dict[Role, str] = {"reader": filled(own.reader_password), "operator": filled(own.operator_password)}
-        door = Door(app, Sessions(key, passwords, clock=time.time), key, home="reader" if home else None)
+        sessions = Sessions(token.text, passwords, clock=time.time, key=key)
+        door = Door(app, sessions, token.text, home="reader" if home else None, kept=token.kept)
         weighing = None
         if own.weigh:
             weighing = asyncio.create_task(Weigher(service, app.copies.take, time.time).run())
         try:
-            await listen_and_serve(door, numeric, port, token=key, stop=stop, ready=ready, ending=app.close)
+            await listen_and_serve(door, numeric, port, token=token.text, stop=stop, ready=ready, ending=app.close)
         finally:
             if weighing is not None:
                 weighing.cancel()
@@ -262,16 +268,6 @@ def _others(settings: Settings) -> dict[str, Any]:
     """Whom this replica follows and asks."""
     own = settings.replicas
     return {"name": own.name, "upstream": own.upstream, "peers": list(own.peers)}
-
-
-def token_of(settings: Settings) -> str | None:
-    """The token that the environment holds, if it does."""
-    from unstale.adapters.environment import filled
-
-    try:
-        return filled(settings.server.token) or None
-    except InputError:
-        return None
 
 
 def address(text: str) -> tuple[str, int]:

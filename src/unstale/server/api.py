@@ -12,13 +12,14 @@ from starlette.routing import BaseRoute, Route
 
 from unstale.errors import InputError, StoreError
 from unstale.ports import ReadStore
-from unstale.server import bounds, endpoints
+from unstale.server import bounds, endpoints, openapi
 from unstale.server.api_fleet import Fleet
 from unstale.server.api_sources import Sources
 from unstale.server.endpoints import Call, Endpoint, as_json
 from unstale.server.endpoints import refusal as refusal
 from unstale.server.live import Live
 from unstale.server.metrics import Metrics
+from unstale.server.shapes import text, whole
 from unstale.server.shelf import Asker
 from unstale.server.slowly import Slowly
 from unstale.server.websub import Websub
@@ -71,9 +72,13 @@ def api(
                 "GET",
                 "/api/v1/events",
                 live.listen,
-                "What goes on, each second and with every change, as server-sent events named status and changed.",
+                "What goes on, each second and with every change, as server-sent events named changed and status. Who "
+                "says the id of the last event that came, as `since` or Last-Event-ID, is told all changes since; "
+                "some may come twice, and an event missed says if some are too long ago.",
                 {"type": "string"},
                 media_type="text/event-stream",
+                query={"since": whole(0)},
+                fields={"last-event-id": text(20)},
             )
         )
     if token is not None:
@@ -82,7 +87,7 @@ def api(
         more += websub.routes()
 
     async def document(_: Call) -> object:
-        return endpoints.openapi(table, version("unstale"))
+        return openapi.openapi(table, version("unstale"), openapi.COPIES | openapi.METRICS | openapi.HEALTH)
 
     table.append(Endpoint("GET", "/api/v1/openapi.json", document, "This document.", {"type": "object"}))
     return [*endpoints.routes(table), *more]

@@ -8,56 +8,16 @@ from typing import Any
 
 from unstale.errors import InputError, sentence
 from unstale.moments import moment
-from unstale.server import shapes
-from unstale.server.endpoints import Call, Endpoint
-from unstale.server.shapes import maybe, number, record, several, text, whole
+from unstale.server import models, shapes
+from unstale.server.endpoints import GUARDED, Call, Endpoint, Tagged, tag
+from unstale.server.shapes import whole
 from unstale.server.slowly import Slowly
 from unstale.service import FleetService, documents
+from unstale.service.records import Budget
 from unstale.units import DAY, parse_duration
 
 #: points of a history that one answer gives
 POINTS = 1000
-
-_SHARE, _SPAN = number(most=1.0), maybe(shapes.LENGTH)
-PRICE = record(
-    at=maybe(shapes.MOMENT),
-    price=number(),
-    budget_per_day=number(),
-    fresh=_SHARE,
-    even=maybe(_SHARE),
-    polls=whole(0),
-    changed=whole(0),
-    failed=whole(0),
-    spent=number(),
-)
-BUDGET = record(
-    budget_per_day=number(above=0.0),
-    set_here=shapes.FLAG,
-    by=text(among=["default", "settings", "option", "command", "api"]),
-    since=maybe(shapes.MOMENT),
-    why=text(500),
-    waiting=text(500),
-)
-PREVIEW = record(
-    budget_per_day=number(above=0.0),
-    price=number(),
-    freshness=maybe(_SHARE),
-    age=maybe(shapes.LENGTH),
-    sources=whole(0),
-    abandoned=whole(0),
-    intervals=record(p5=_SPAN, p25=_SPAN, p50=_SPAN, p75=_SPAN, p95=_SPAN),
-)
-HOST = record(
-    host=text(8192),
-    sources=whole(0),
-    paused=whole(0),
-    failing=whole(0),
-    spacing=shapes.LENGTH,
-    concurrency=whole(0),
-    budget_per_day=maybe(number()),
-    windows=text(8192),
-    surcharge=number(1.0),
-)
 
 
 class Fleet:
@@ -67,12 +27,12 @@ class Fleet:
         self._service, self._slowly = service, slowly
         # One at a time: each takes a processor.
         self._planning = asyncio.Lock()
+        # One budget at a time, so that what a client expects is still so when it is said.
+        self._saying = asyncio.Lock()
 
     def endpoints(self) -> list[Endpoint]:
         """The table."""
-        history = {"since": text(40), "points": whole(1, POINTS)}
-        # Less or more could only be a slip: a poll in three years, a poll a microsecond.
-        amount = number(1e-3, 1e11)
+        history = {"since": shapes.SINCE, "points": whole(1, POINTS)}
         return [
             Endpoint(
                 "GET",
@@ -80,26 +40,33 @@ class Fleet:
                 self.status,
                 "How fresh the copies are, what it costs, which sources "
                 "are worst: the object of `unstale status --json`.",
-                {"type": "object"},
+                models.STATUS,
             ),
             Endpoint(
-                "GET", "/api/v1/budget", self.budget, "What all polls together may cost, and who said so.", BUDGET
+                "GET",
+                "/api/v1/budget",
+                self.budget,
+                "What all polls together may cost, and who said so.",
+                models.BUDGET,
+                tagged=True,
             ),
             Endpoint(
                 "PUT",
                 "/api/v1/budget",
                 self.set_budget,
                 "Say another budget, which holds from the next plan on; null: that of the settings again.",
-                BUDGET,
-                takes=record(budget_per_day=maybe(amount)),
+                models.BUDGET,
+                takes=models.NEW_BUDGET,
+                fields=GUARDED,
+                tagged=True,
             ),
             Endpoint(
                 "GET",
                 "/api/v1/plan",
                 self.plan,
                 "What a budget would do under the present beliefs.",
-                PREVIEW,
-                query={"budget_per_day": amount},
+                models.PREVIEW,
+                query={"budget_per_day": models.AMOUNT},
             ),
             Endpoint(
                 "GET",
@@ -107,7 +74,7 @@ class Fleet:
                 self.prices,
                 "The history of price and freshness, since a time or "
                 "for a length of time like 1d; minutes are gathered into so many points.",
-                record(prices=several(PRICE)),
+                models.PRICES,
                 query=history,
             ),
             Endpoint(
@@ -115,7 +82,7 @@ class Fleet:
                 "/api/v1/hosts",
                 self.hosts,
                 "The hosts, what they are granted, how dear a poll is there, how many of their sources fail.",
-                record(hosts=several(HOST)),
+                models.HOSTS,
                 query={"limit": whole(1, 10_000)},
             ),
         ]
@@ -126,15 +93,17 @@ class Fleet:
 
     async def budget(self, _: Call) -> Any:
         """The budget in force."""
-        return documents.budget(await asyncio.to_thread(self._service.budget))
+        return _tagged(await asyncio.to_thread(self._service.budget))
 
     async def set_budget(self, call: Call) -> Any:
         """Another budget, or the one of the settings again."""
         given = call.body["budget_per_day"]
         rate = None if given is None else given / DAY
-        found = await asyncio.to_thread(self._service.set_budget, rate, "api")
+        async with self._saying:
+            call.expects(_tagged(await asyncio.to_thread(self._service.budget)).etag)
+            found = await asyncio.to_thread(self._service.set_budget, rate, "api")
         self._slowly.forget()
-        return documents.budget(found)
+        return _tagged(found)
 
     async def plan(self, call: Call) -> Any:
         """A preview; without a budget, of the present one."""
@@ -153,6 +122,12 @@ class Fleet:
         """The hosts with most sources first."""
         rows = await self._slowly.get("hosts", self._service.hosts)
         return {"hosts": [documents.host(one) for one in rows[: call.query.get("limit", 1000)]]}
+
+
+def _tagged(one: Budget) -> Tagged:
+    """A budget and the ETag of what was said of it: not of whether it waits for a restart."""
+    told = documents.budget(one)
+    return Tagged(told, tag({name: told[name] for name in ("budget_per_day", "by", "since")}))
 
 
 def _since(given: str, now: float) -> float:

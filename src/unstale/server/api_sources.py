@@ -6,71 +6,18 @@ import asyncio
 from typing import Any
 
 from unstale.errors import InputError, sentence
-from unstale.kinds import NAMES
-from unstale.server import shapes
-from unstale.server.endpoints import Call, Endpoint, Refused
-from unstale.server.shapes import maybe, number, record, several, stamp, text, whole
+from unstale.server import models, shapes
+from unstale.server.endpoints import GUARDED, IF_MATCH, Call, Endpoint, Refused, Tagged, tag
+from unstale.server.shapes import several, stamp, text, whole
 from unstale.server.shelf import Asker
 from unstale.service import FleetService, documents
 from unstale.units import DAY, parse_duration
 
-#: sources that one answer lists, that one request adds, and that one hints at
-LISTED, ADDED, HINTED = 1000, 500_000, 10_000
+#: sources that one answer lists, and that one request adds
+LISTED, ADDED = 1000, 500_000
 #: seconds that a request may wait for a poll
 PATIENCE = 60.0
-
-_LENGTH = number(most=3.2e9)
-_SAID = {
-    "weight": number(most=1e12),
-    "cost": number(most=1e12, above=0.0),
-    "host": text(253),
-    "min_interval": _LENGTH,
-    "max_interval": maybe(number(most=3.2e9, above=0.0)),
-    "paused": shapes.FLAG,
-    "options": {"type": "object"},
-}
-NEW = record(["address"], address=text(8192, least=1), kind=text(among=list(NAMES)), **_SAID)
-CHANGES = {**record([], **_SAID), "minProperties": 1}
-IDS = several(whole(1))
-SOURCE = record(
-    id=whole(1),
-    address=text(8192),
-    kind=text(),
-    host=text(8192),
-    weight=number(),
-    cost=number(),
-    min_interval=shapes.LENGTH,
-    max_interval=maybe(shapes.LENGTH),
-    paused=shapes.FLAG,
-    options={"type": "object"},
-    added_at=maybe(shapes.MOMENT),
-    checked_at=maybe(shapes.MOMENT),
-    changed_at=maybe(shapes.MOMENT),
-    due_at=maybe(shapes.MOMENT),
-    failures=whole(0),
-    fresh=number(most=1.0),
-    age=maybe(shapes.LENGTH),
-    change_rate=number(),
-    change_rate_low=number(),
-    change_rate_high=number(),
-    change_interval=maybe(shapes.LENGTH),
-    interval=maybe(shapes.LENGTH),
-    waits_for=text(40),
-    surcharge=number(1.0),
-    reason=text(2000),
-)
-VERSION = record(version=whole(1), taken_at=maybe(shapes.MOMENT), media_type=text(1000), size=whole(0), sha256=text(64))
-ONE = record(**SOURCE["properties"], version=whole(0), copy=maybe(VERSION))
-OBSERVATION = record(
-    token=whole(1),
-    polled_at=maybe(shapes.MOMENT),
-    answer=text(among=["unchanged", "changed", "failed"]),
-    elapsed=maybe(shapes.ANY_NUMBER),
-    modified_at=maybe(shapes.MOMENT),
-    received=whole(0),
-    reason=text(1000),
-)
-POLLED = record(polled=shapes.FLAG, answered=shapes.FLAG, version=whole(0), checked_at=maybe(shapes.MOMENT))
+_WAIT = shapes.like(r"[0-5]?[0-9](\.[0-9]{1,3})?s|60s|1min", 10, "10s")
 
 
 class Sources:
@@ -78,6 +25,8 @@ class Sources:
 
     def __init__(self, service: FleetService, asker: Asker | None) -> None:
         self._service, self._asker = service, asker
+        # One edit at a time, so that what a client expects is still so when its change is made.
+        self._editing = asyncio.Lock()
 
     def endpoints(self) -> list[Endpoint]:
         """The table."""
@@ -90,10 +39,6 @@ class Sources:
             "after": whole(0, 2**62),
             "limit": whole(1, LISTED),
         }
-        found = record(sources=several(SOURCE), after=maybe(whole(1)))
-        observed = record(observations=several(OBSERVATION))
-        hinting = record([], sources=several(whole(1), HINTED), addresses=several(text(8192), HINTED))
-        hinted = record(hinted=whole(0), unknown=whole(0))
         return [
             Endpoint(
                 "GET",
@@ -101,7 +46,7 @@ class Sources:
                 self.search,
                 "Sources after an id, by address, host, kind or whether they are paused; "
                 "`after` of the answer asks for those that follow.",
-                found,
+                models.SOURCES,
                 query=searching,
             ),
             Endpoint(
@@ -109,27 +54,37 @@ class Sources:
                 at,
                 self.add,
                 "Add sources; with replace, known addresses take what is said anew.",
-                record(ids=IDS),
+                models.ADDED,
                 201,
                 query={"replace": shapes.FLAG},
-                takes=several(NEW, ADDED, 1),
+                takes=several(models.NEW, ADDED, 1),
             ),
-            Endpoint("GET", one, self.one, "One source, and what is known of its copy.", ONE),
+            Endpoint("GET", one, self.one, "One source, and what is known of its copy.", models.ONE, tagged=True),
             Endpoint(
                 "PATCH",
                 one,
                 self.edit,
-                "Change what is said of a source; options are merged, null takes one away.",
-                ONE,
-                takes=CHANGES,
+                "Change what is said of a source; options are merged, null takes one away. With If-Match only if "
+                "nobody has changed it since it was read.",
+                models.ONE,
+                takes=models.CHANGES,
+                fields=GUARDED,
+                tagged=True,
             ),
-            Endpoint("DELETE", one, self.remove, "Forget a source, its copies and what it taught.", status=204),
+            Endpoint(
+                "DELETE",
+                one,
+                self.remove,
+                "Forget a source, its copies and what it taught.",
+                status=204,
+                fields=GUARDED,
+            ),
             Endpoint(
                 "GET",
                 f"{one}/observations",
                 self.observations,
                 "What its polls taught, newest first.",
-                observed,
+                models.OBSERVATIONS,
                 query={"limit": whole(1, LISTED)},
             ),
             Endpoint(
@@ -137,26 +92,36 @@ class Sources:
                 f"{one}/versions",
                 self.versions,
                 "Its kept versions, newest first; each is at /copies/ID?version=N.",
-                record(versions=several(VERSION)),
+                models.VERSIONS,
             ),
-            Endpoint("GET", f"{one}/explain", self.explain, "Why it is polled as often as it is.", {"type": "object"}),
-            Endpoint("POST", f"{one}/hint", self.hint, "Say that it may have changed: it is due now.", hinted, 202),
+            Endpoint("GET", f"{one}/explain", self.explain, "Why it is polled as often as it is.", models.EXPLANATION),
+            Endpoint(
+                "POST", f"{one}/hint", self.hint, "Say that it may have changed: it is due now.", models.HINTED_AT, 202
+            ),
             Endpoint(
                 "POST",
                 f"{one}/poll",
                 self.poll,
                 "Have it polled, and wait for what comes of it.",
-                POLLED,
-                query={"wait": text(20)},
+                models.POLLED,
+                query={"wait": _WAIT},
             ),
             Endpoint(
                 "POST",
                 "/api/v1/hints",
                 self.hints,
                 "Say that sources may have changed, by id or address.",
-                hinted,
+                models.HINTED_AT,
                 202,
-                takes=hinting,
+                takes=models.WHICH,
+            ),
+            Endpoint(
+                "POST",
+                "/api/v1/removals",
+                self.removals,
+                "Forget sources, by id or address, all at once.",
+                models.REMOVED,
+                takes=models.WHICH,
             ),
         ]
 
@@ -175,6 +140,16 @@ class Sources:
         """One source with its copy."""
         return await asyncio.to_thread(self._one, call.source)
 
+    async def removals(self, call: Call) -> Any:
+        """Forget many; those that are not listed are counted: what was to be gone is."""
+
+        def do() -> Any:
+            ids, unknown = self._which(call.body)
+            return {"removed": self._service.remove(ids) if ids else 0, "unknown": unknown}
+
+        async with self._editing:
+            return await asyncio.to_thread(do)
+
     async def add(self, call: Call) -> Any:
         """Add all or none."""
         replacing = bool(call.query.get("replace", False))
@@ -183,14 +158,26 @@ class Sources:
 
     async def edit(self, call: Call) -> Any:
         """Change a source, and tell how it stands."""
-        if not await asyncio.to_thread(self._service.edit, [call.source], call.body):
-            raise _unknown(call.source)
-        return await self.one(call)
+        async with self._editing:
+            await self._expected(call)
+            if not await asyncio.to_thread(self._service.edit, [call.source], call.body):
+                raise _unknown(call.source)
+            return await self.one(call)
 
     async def remove(self, call: Call) -> Any:
         """Forget a source."""
-        if not await asyncio.to_thread(self._service.remove, [call.source]):
-            raise _unknown(call.source)
+        async with self._editing:
+            await self._expected(call)
+            if not await asyncio.to_thread(self._service.remove, [call.source]):
+                raise _unknown(call.source)
+
+    async def _expected(self, call: Call) -> None:
+        """Refuse a change of what a client has seen otherwise."""
+        if IF_MATCH in call.fields:
+            found = await asyncio.to_thread(self._service.store.listings, [call.source])
+            if not found:
+                raise _unknown(call.source)
+            call.expects(tag(documents.listing(found[0])))
 
     async def observations(self, call: Call) -> Any:
         """The newest polls."""
@@ -217,17 +204,22 @@ class Sources:
 
     async def hints(self, call: Call) -> Any:
         """Make many due; those that are not listed are counted, not refused: a hub knows more than we follow."""
-        addresses, numbers = call.body.get("addresses", []), call.body.get("sources", [])
 
         def do() -> Any:
-            found = [self._service.store.find(address) for address in addresses]
-            there = [one.id for one in self._service.store.listings([int(source) for source in numbers])]
-            ids = sorted({*there, *(source for source in found if source is not None)})
+            ids, unknown = self._which(call.body)
             if ids:
                 self._service.hint(ids)
-            return {"hinted": len(ids), "unknown": len(numbers) - len(there) + found.count(None)}
+            return {"hinted": len(ids), "unknown": unknown}
 
         return await asyncio.to_thread(do)
+
+    def _which(self, body: Any) -> tuple[list[int], int]:
+        """The sources that are named by id or address, and how many of the names are nobody's."""
+        addresses, numbers = body.get("addresses", []), {int(source) for source in body.get("sources", [])}
+        found = [self._service.store.find(address) for address in addresses]
+        there = [one.id for one in self._service.store.listings(sorted(numbers))]
+        ids = sorted({*there, *(source for source in found if source is not None)})
+        return ids, len(numbers) - len(there) + found.count(None)
 
     async def poll(self, call: Call) -> Any:
         """Ask the engine, through the store."""
@@ -247,14 +239,15 @@ class Sources:
             "checked_at": stamp(head.checked),
         }
 
-    def _one(self, source: int) -> dict[str, Any]:
+    def _one(self, source: int) -> Tagged:
         found = self._service.views([source])
         if not found:
             raise _unknown(source)
         newest = next(iter(self._service.store.versions(source)), 0)
         edition = self._service.store.edition(source, newest)
         kept = None if edition is None else documents.version(edition)
-        return documents.source(found[0]) | {"version": newest, "copy": kept}
+        told = documents.source(found[0]) | {"version": newest, "copy": kept}
+        return Tagged(told, tag(documents.listing(found[0].listing)))
 
     async def known(self, source: int) -> None:
         """Refuse a source that is not there."""

@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Match
 
 from unstale.errors import UnstaleError
 from unstale.logs import log
@@ -33,9 +33,9 @@ _SENTENCES = {
 class App:
     """An ASGI application; `close` ends the streams of those who listen."""
 
-    def __init__(self, copies: Copies, rest: Any, live: Live | None, guard: Callable[[Any], Guard]) -> None:
+    def __init__(self, copies: Copies, rest: Starlette, live: Live | None, guard: Callable[..., Guard]) -> None:
         self.copies, self._rest, self._live = copies, rest, live
-        self._guard = guard(self._inside)
+        self._guard = guard(self._inside, self.offers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -49,6 +49,11 @@ class App:
             await self.copies(scope, receive, send)
         else:
             await self._rest(scope, receive, send)
+
+    def offers(self, scope: Scope) -> bool:
+        """Whether there is such a method at such a path; a path that is not there refuses for itself."""
+        found = [] if _of_a_copy(scope) else [route.matches(scope)[0] for route in self._rest.routes]
+        return Match.FULL in found or Match.PARTIAL not in found
 
     def misled(self, scope: Scope) -> Any:
         """The refusal of a request that names a host which we are not, for those who answer before us."""
@@ -95,7 +100,12 @@ def replica(
     )
     # Addresses are exact: a slash too many is another path.
     starlette.router.redirect_slashes = False
-    return App(copies, starlette, live, lambda app: Guard(app, token, closed=closed, names=names))
+    return App(
+        copies,
+        starlette,
+        live,
+        lambda app, offered: Guard(app, token, closed=closed, names=names, offered=offered),
+    )
 
 
 async def _refused(_: Request, error: Exception) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-from collections.abc import Collection, MutableMapping
+from collections.abc import Callable, Collection, MutableMapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -15,16 +15,18 @@ from unstale.server.problems import problem
 
 #: characters of a token at least: 128 bits of hexadecimal digits
 SHORTEST_TOKEN = 32
-#: bytes of a request's body, and of one that adds sources
+#: bytes of a request's body, and of one with a list of sources
 LARGEST_BODY, LARGEST_LIST = 2**20, 50 * 2**20
-TOO_LARGE = f"a body may have {LARGEST_BODY} bytes at most ({LARGEST_LIST} to add sources): send less at a time"
+TOO_LARGE = f"a body may have {LARGEST_BODY} bytes at most ({LARGEST_LIST} with lists of sources): send less at a time"
 #: names by which this machine calls itself
 OWN_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
+#: what every 401 says
+CHALLENGE = (b"www-authenticate", b'Bearer realm="unstale"')
 _SAFE = ("GET", "HEAD", "OPTIONS")
 #: paths that tell nothing but whether we live; a hub's path is its own secret
 _OPEN, _HUBS = ("/healthz", "/readyz"), "/websub/"
-_LISTS = "/api/v1/sources"
+_LISTS = ("/api/v1/sources", "/api/v1/hints", "/api/v1/removals")
 #: spellings of our own names that are remembered
 _PASSED = 64
 
@@ -33,11 +35,21 @@ class Guard:
     """Lets requests pass that may; the others are refused before anything of their body is read.
 
     Writing needs `Authorization: Bearer TOKEN`, and so does reading if it is `closed`. `names` are the hosts that a
-    request may name, all if empty: a browser that was led here by another site's name is sent away.
+    request may name, all if empty: a browser that was led here by another site's name is sent away. `offered` says
+    whether a path has a method: who asks for one that it has not is told that, whoever it is.
     """
 
-    def __init__(self, app: Any, token: str | None, *, closed: bool = False, names: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        app: Any,
+        token: str | None,
+        *,
+        closed: bool = False,
+        names: Collection[str] = (),
+        offered: Callable[[Scope], bool] = lambda scope: True,
+    ) -> None:
         self._app, self._token = app, None if token is None else token.encode()
+        self._offered = offered
         self._closed, self._names = closed, frozenset(name.lower().encode() for name in names)
         #: Host fields as they were sent and let pass
         self._passed: set[bytes] = set()
@@ -55,8 +67,8 @@ class Guard:
             await self._app(scope, receive, send)
             return
         asked, path, method = dict(scope["headers"]), scope["path"], scope["method"]
-        limit = LARGEST_LIST if path == _LISTS else LARGEST_BODY
-        refused = self.misled(scope) or self._stranger(method, path, asked)
+        limit = LARGEST_LIST if path in _LISTS else LARGEST_BODY
+        refused = self.misled(scope) or (self._stranger(method, path, asked) if self._offered(scope) else None)
         length = asked.get(b"content-length", b"0")
         if refused is None and not (length.isdigit() and len(length) < 16 and int(length) <= limit):
             refused = problem(413, TOO_LARGE)
@@ -91,7 +103,7 @@ class Guard:
         why = f"{what} needs a token: send Authorization: Bearer and the token of this replica"
         if self._token is None:
             why = "this replica can only be read: start it with a token in UNSTALE_TOKEN to write"
-        return problem(401, why, (b"www-authenticate", b'Bearer realm="unstale"'))
+        return problem(401, why, CHALLENGE)
 
     def _knows(self, authorization: bytes) -> bool:
         scheme, _, given = authorization.partition(b" ")

@@ -1,10 +1,12 @@
 """The API as a table: one entry says where something is, what it takes and gives, and who does it.
 
-From the table come the routes, the checks of everything that is sent, and the OpenAPI document.
+From the table come the routes, the checks of everything that is sent, and the OpenAPI document (`openapi.py`).
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,12 +16,16 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from unstale.errors import InputError, StoreError
+from unstale.server.headers import matches
 from unstale.server.problems import problem
-from unstale.server.shapes import Shape, check, read_json, read_text
+from unstale.server.shapes import Shape, check, read_json, read_text, text
 
 NOT_KEPT = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Server": "unstale"}
 #: ids of sources are below this
 _IDS = 2**63
+#: a field by which a client says what it thinks it changes
+IF_MATCH = "if-match"
+GUARDED: Mapping[str, Shape] = {IF_MATCH: {**text(500), "description": "The ETag of what is to be changed, or *."}}
 
 
 class Refused(Exception):
@@ -32,11 +38,36 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request, its parts read and checked: the source in its path (0: none), its query, its body."""
+    """One request, its parts read and checked: the source in its path (0: none), its query, body and header fields."""
 
     source: int
     query: Mapping[str, Any]
     body: Any
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    def expects(self, present: str) -> None:
+        """Refuse to change what is not any more as the client saw it, if it says what it saw [RFC 9110 13.1.1]."""
+        wanted = self.fields.get(IF_MATCH)
+        if wanted is not None and not matches(wanted, present, strongly=True):
+            raise Refused(412, "it was changed since: read it again, and say what you want changed then")
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """An answer and the ETag of what can be changed of it."""
+
+    body: Any
+    etag: str
+
+
+def tag(said: Mapping[str, Any]) -> str:
+    """The ETag of what is said of something: the same for the same words, whoever tells it.
+
+    >>> tag({"weight": 1.0, "paused": False}) == tag({"paused": False, "weight": 1.0})
+    True
+    """
+    plain = json.dumps(said, sort_keys=True, default=str).encode()
+    return f'"{hashlib.sha256(plain).hexdigest()[:32]}"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +84,33 @@ class Endpoint:
     needs: frozenset[str] = frozenset()
     takes: Shape | None = None
     media_type: str = "application/json"
+    #: header fields that are read, by name; and whether the answer has an ETag
+    fields: Mapping[str, Shape] = field(default_factory=dict)
+    tagged: bool = False
 
     async def __call__(self, request: Request) -> Response:
         """Read, check, do, answer."""
         try:
             call = await self._call(request)
+        except Refused as refused:
+            return refusal(refused.status, refused.detail)
+        except InputError as error:
+            return refusal(400, str(error))
+        try:
             found = await self.does(call)
         except Refused as refused:
             return refusal(refused.status, refused.detail)
         except InputError as error:
-            return refusal(409 if "is listed already" in str(error) else 400, str(error))
+            # It is as the document says, and cannot be done all the same: settings and other sources decide.
+            return refusal(409 if "is listed already" in str(error) else 422, str(error))
         except StoreError as error:
             return refusal(503, str(error))
         if isinstance(found, Response):
             return found
+        if isinstance(found, Tagged):
+            response = as_json(found.body, self.status)
+            response.headers["etag"] = found.etag
+            return response
         return Response(status_code=204, headers=NOT_KEPT) if self.status == 204 else as_json(found, self.status)
 
     async def _call(self, request: Request) -> Call:
@@ -89,7 +133,12 @@ class Endpoint:
                 raise Refused(415, "the body must be JSON: send Content-Type: application/json")
             body = read_json(await request.body())
             check("body", body, self.takes)
-        return Call(source, query, body)
+        fields = {
+            name: read_text(name, request.headers[name], shape)
+            for name, shape in self.fields.items()
+            if name in request.headers
+        }
+        return Call(source, query, body, fields)
 
 
 def routes(endpoints: Sequence[Endpoint]) -> list[Route]:
@@ -105,67 +154,6 @@ def routes(endpoints: Sequence[Endpoint]) -> list[Route]:
         return Route(path.replace("{source}", "{source:int}"), serve, methods=list(ways))
 
     return [route(path, ways) for path, ways in paths.items()]
-
-
-def openapi(endpoints: Sequence[Endpoint], version: str) -> dict[str, Any]:
-    """The table as an OpenAPI 3.1 document."""
-    paths: dict[str, dict[str, Any]] = {}
-    for one in endpoints:
-        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one)
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Unstale",
-            "version": version,
-            "description": "Sources, what is believed of them, and the budget. Times are UTC, lengths seconds.",
-        },
-        "servers": [{"url": "/"}],
-        "paths": paths,
-        "components": {
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Problem": _PROBLEM},
-        },
-    }
-
-
-_PROBLEM: Shape = {
-    "type": "object",
-    "required": ["type", "title", "status", "detail"],
-    "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "What is wrong, in one sentence."},
-    },
-}
-
-
-def _operation(one: Endpoint) -> dict[str, Any]:
-    parameters = [
-        {"name": name, "in": "query", "required": name in one.needs, "schema": shape}
-        for name, shape in one.query.items()
-    ]
-    if "{source}" in one.path:
-        shape = {"type": "integer", "minimum": 1}
-        parameters.insert(0, {"name": "source", "in": "path", "required": True, "schema": shape})
-    answer: dict[str, Any] = {"description": one.meaning}
-    if one.gives is not None:
-        answer["content"] = {one.media_type: {"schema": one.gives}}
-    told = {
-        "description": "What is wrong.",
-        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
-    }
-    operation: dict[str, Any] = {
-        "operationId": f"{one.method.lower()} {one.path}".replace("/api/v1/", "").replace("/", " ").replace(" ", "-"),
-        "summary": one.meaning,
-        "parameters": parameters,
-        "responses": {str(one.status): answer, "default": told},
-        # On this machine reading is open to all, but for where hubs call.
-        "security": [{"token": []}] + ([{}] if one.method == "GET" and not one.path.endswith("/websub") else []),
-    }
-    if one.takes is not None:
-        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": one.takes}}}
-    return operation
 
 
 def refusal(code: int, detail: str) -> Response:

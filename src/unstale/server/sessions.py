@@ -26,6 +26,8 @@ Role = Literal["reader", "operator"]
 LASTING, SESSIONS = 12 * 3600.0, 1000
 #: attempts from one place within so many seconds, and places that are remembered
 ATTEMPTS, WITHIN, PLACES = 10, 60.0, 10_000
+#: seconds that a key which was printed at the start opens, once
+INVITED = 600.0
 #: characters of a password
 SHORTEST, LONGEST = 12, 1000
 
@@ -52,11 +54,20 @@ class TooMany(Exception):
 
 
 class Sessions:
-    """Logins of one process: they end with it. The token makes an operator, a password whom it is for."""
+    """Logins of one process: they end with it. The token makes an operator, a password whom it is for.
+
+    `key` makes an operator once, soon after the start: it is printed there.
+    """
 
     def __init__(
-        self, token: str | None, passwords: Mapping[Role, str] | None = None, *, clock: Callable[[], float]
+        self,
+        token: str | None,
+        passwords: Mapping[Role, str] | None = None,
+        *,
+        clock: Callable[[], float],
+        key: str = "",
     ) -> None:
+        self._key = (_digest(key), clock() + INVITED) if key else None
         self._token = None if token is None else hashlib.sha256(token.encode()).digest()
         self._passwords = {role: hashed(given) for role, given in (passwords or {}).items() if given}
         self._clock = clock
@@ -103,8 +114,11 @@ class Sessions:
         for role, password in self._passwords.items():
             if matches(secret, password):
                 found = role
-        if self._token is not None and hmac.compare_digest(_digest(secret), self._token):
+        given = _digest(secret)
+        if self._token is not None and hmac.compare_digest(given, self._token):
             found = "operator"
+        if self._key is not None and hmac.compare_digest(given, self._key[0]):
+            found, self._key = ("operator" if self._clock() < self._key[1] else found), None
         return found
 
     def _count(self, place: str) -> None:

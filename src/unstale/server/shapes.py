@@ -26,7 +26,7 @@ def text(most: int = 200, *, least: int = 0, among: list[str] | None = None) -> 
     return {"type": "string", "enum": among} if among else {"type": "string", "minLength": least, "maxLength": most}
 
 
-def whole(least: int, most: int = 2**53) -> Shape:
+def whole(least: int, most: int = 10**15) -> Shape:
     """A whole number."""
     return {"type": "integer", "minimum": least, "maximum": most}
 
@@ -39,7 +39,14 @@ def number(least: float = 0.0, most: float | None = None, *, above: float | None
 
 def maybe(shape: Shape) -> Shape:
     """The same, or null."""
+    if "title" in shape:
+        return {"anyOf": [shape, {"type": "null"}]}
     return {**shape, "type": [shape["type"], "null"]}
+
+
+def model(name: str, shape: Shape) -> Shape:
+    """The same under a name of its own: clients that are made from the document have a class for it."""
+    return {**shape, "title": name}
 
 
 def record(required: list[str] | None = None, **properties: Shape) -> Shape:
@@ -57,8 +64,28 @@ def several(shape: Shape, most: int | None = None, least: int = 0) -> Shape:
     return {"type": "array", "items": shape, "minItems": least, **({} if most is None else {"maxItems": most})}
 
 
+def like(pattern: str, most: int, example: str) -> Shape:
+    """A text of this form."""
+    return {"type": "string", "pattern": f"^({pattern})$", "minLength": 1, "maxLength": most, "examples": [example]}
+
+
+#: a length of time as people write it: 90s, 15min, 2h, 1d; and a time, or a length of time until now
+_SPAN = r"[0-9]{1,9}(\.[0-9]{1,6})?(s|min|h|d)"
+_DAY = r"(19[7-9][0-9]|20[0-9]{2})-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
+SINCE = like(rf"{_SPAN}|{_DAY}(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{{1,6}})?)?Z)?", 40, "1d")
 FLAG: Shape = {"type": "boolean"}
 ANY_NUMBER: Shape = {"type": "number"}
+ADDRESS = {**text(8192, least=1), "examples": ["https://example.org/news"]}
+_PLAIN: Shape = {
+    "anyOf": [text(8192), {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}, FLAG, {"type": "null"}]
+}
+#: options of a kind of source; which there are and what they take is on the page on kinds
+OPTIONS: Shape = {
+    "type": "object",
+    "additionalProperties": {
+        "anyOf": [*_PLAIN["anyOf"], several(_PLAIN, 100), {"type": "object", "additionalProperties": _PLAIN}]
+    },
+}
 LENGTH = {**number(), "description": "A length of time, in seconds."}
 MOMENT: Shape = {"type": "string", "format": "date-time", "description": "A time in UTC."}
 
@@ -68,6 +95,8 @@ def check(name: str, value: Any, shape: Shape) -> None:
 
     >>> check("body", {"weight": 2}, record(weight=number()))
     """
+    if "anyOf" in shape and not any(_fits(value, one) for one in shape["anyOf"]):
+        _refuse(name, value, "must be something else")
     types = shape.get("type", [])
     types = [types] if isinstance(types, str) else types
     if types and not any(_is(value, kind) for kind in types):
@@ -84,6 +113,8 @@ def check(name: str, value: Any, shape: Shape) -> None:
         for i, one in enumerate(value):
             check(f"{name}[{i}]", one, shape.get("items", {}))
     elif isinstance(value, str):
+        if "pattern" in shape and not re.search(shape["pattern"], value):
+            _refuse(name, value, f"must be written like {shape['examples'][0]}")
         if not shape.get("minLength", 0) <= len(value) <= shape.get("maxLength", math.inf):
             _refuse(
                 name, f"of {len(value)} characters", f"must have {shape.get('minLength', 0)} to {shape['maxLength']}"
@@ -97,12 +128,23 @@ def check(name: str, value: Any, shape: Shape) -> None:
 
 def _check_members(name: str, value: dict[str, Any], shape: Shape) -> None:
     members = shape.get("properties", {})
+    if len(value) < shape.get("minProperties", 0):
+        _refuse(name, "given", f"must have one of {', '.join(members)}")
     for missing in (one for one in shape.get("required", ()) if one not in value):
         _refuse(name, "given", f"must have {missing!r}")
     for key, inner in value.items():
         if key not in members and shape.get("additionalProperties") is False:
             _refuse(f"{name}.{key[:40]}", "given", f"is unknown, there are {', '.join(members)}")
-        check(f"{name}.{key[:40]}", inner, members.get(key, {}))
+        others = shape.get("additionalProperties", {})
+        check(f"{name}.{key[:40]}", inner, members.get(key, others if isinstance(others, dict) else {}))
+
+
+def _fits(value: Any, shape: Shape) -> bool:
+    try:
+        check("", value, shape)
+    except InputError:
+        return False
+    return True
 
 
 def read_json(data: bytes) -> Any:

@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from unstale.server.endpoints import NOT_KEPT, Call, Endpoint, Refused, refusal
-from unstale.server.shapes import record, text
+from unstale.server.shapes import model, record, text
 from unstale.service import FleetService
 
 _METHODS = ("sha1", "sha256", "sha384", "sha512")
@@ -34,7 +34,7 @@ class Websub:
                 "/api/v1/sources/{source}/websub",
                 self.where,
                 "The callback that a hub of this source may be given; needs the token.",
-                record(callback=text(200)),
+                model("Callback", record(callback=text(200))),
             )
         ]
 

@@ -69,7 +69,7 @@ def test_strangers_get_the_files_and_nothing_else(booked: Booked) -> None:
     ):
         assert asked(door, path).status == 401, path
     session = json.loads(asked(door, "/dashboard/session").body)
-    assert session == {"role": None, "word": "", "logged_in": False, "login": True}
+    assert session == {"role": None, "word": "", "logged_in": False, "login": True, "kept": ""}
 
 
 def test_nothing_inline_and_nothing_from_elsewhere_may_run(booked: Booked) -> None:
@@ -181,6 +181,22 @@ def test_what_is_no_login_is_refused_in_one_sentence(booked: Booked, body: bytes
     got = asked(door_of(booked), "/dashboard/login", "POST", [body], **OURS)
     assert got.status in (400, 401)
     assert json.loads(got.body)["detail"]
+
+
+def test_who_is_asked_is_told_how_to_answer(booked: Booked) -> None:
+    """401 asks who it is, 403 knows and refuses, 405 is for everybody."""
+    door = door_of(booked, home="reader")
+    challenge = 'Bearer realm="unstale"'
+    for method, path in (("POST", "/api/v1/sources/1/hint"), ("GET", "/api/v1/sources/1/websub")):
+        for how in ({}, PLAIN):
+            got = asked(door, path, method, **how)
+            assert (got.status, got.fields.get("www-authenticate")) == (401, challenge), (path, how)
+    assert login(door, "wrong").fields["www-authenticate"] == challenge
+    reader = inside(door, READER)
+    assert asked(door, "/api/v1/sources/1/hint", "POST", **reader).status == 403
+    for who in ({}, PLAIN, reader):
+        got = asked(door, "/api/v1/status", "DELETE", **who)
+        assert (got.status, set(got.fields["allow"].split(", "))) == (405, {"GET", "HEAD"})
 
 
 def test_guessing_is_slowed_down(booked: Booked) -> None:

@@ -136,7 +136,7 @@ def test_what_was_not_compared_is_not_concluded_from() -> None:
 
 def test_a_page_is_shown_where_it_can_do_nothing(seen: Seen) -> None:
     seen.poll(b"<script>alert(1)</script><h1>Timetable</h1>", "text/html; charset=utf-8")
-    got = asked(seen.app, "/dashboard/sources/1/page?version=1")
+    got = asked(seen.app, "/dashboard/sources/1/frame?version=1")
     assert (got.status, got.body) == (200, b"<script>alert(1)</script><h1>Timetable</h1>")
     assert got.fields["content-type"] == "text/html; charset=utf-8"
     policy = {rule.strip().split(" ", 1)[0]: rule for rule in got.fields["content-security-policy"].split(";")}
@@ -146,8 +146,8 @@ def test_a_page_is_shown_where_it_can_do_nothing(seen: Seen) -> None:
     assert got.fields["x-content-type-options"] == "nosniff"
     seen.now += 60
     seen.poll(b"\x00", "text/html\r\nX-Evil: 1")
-    assert "is not a page" in seen.get("sources/1/page?version=2", 415)["detail"]
-    assert "not kept" in seen.get("sources/1/page?version=9", 404)["detail"]
+    assert "is not a page" in seen.get("sources/1/frame?version=2", 415)["detail"]
+    assert "not kept" in seen.get("sources/1/frame?version=9", 404)["detail"]
 
 
 def test_the_belief_is_what_replaying_gives(seen: Seen) -> None:

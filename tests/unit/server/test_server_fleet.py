@@ -9,7 +9,7 @@ import json
 import math
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,18 @@ import pytest
 
 from support.asgi import START, asked
 from support.booked import TOKEN, WHO, Booked
+from support.patience import BUSY
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.state import WIDTH, kept
 from unstale.engine.said import BudgetSaid
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Entry, Listing, Price
+from unstale.ports import Body, Claim, Entry, Listing, Price
+from unstale.server.endpoints import Call
 from unstale.server.live import LISTENERS, Live
 from unstale.service.course import gathered
+
+#: one who listens, and says nothing of what came before
+ANYBODY = Call(0, {}, None)
 
 
 @pytest.fixture
@@ -158,12 +163,25 @@ def test_promtool_finds_nothing_wrong_with_the_metrics(booked: Booked) -> None:
     assert (told.returncode, told.stdout + told.stderr) == (0, b"")
 
 
+def test_a_budget_is_said_only_to_who_knows_the_last_word(booked: Booked) -> None:
+    seen = asked(booked.app, "/api/v1/budget")
+    booked.now += 60
+    data = [json.dumps({"budget_per_day": 5000}).encode()]
+    how = {"content_type": "application/json", **WHO}
+    first = asked(booked.app, "/api/v1/budget", "PUT", data, if_match=seen.fields["etag"], **how)
+    assert first.status == 200
+    assert first.fields["etag"] == asked(booked.app, "/api/v1/budget").fields["etag"] != seen.fields["etag"]
+    late = asked(booked.app, "/api/v1/budget", "PUT", data, if_match=seen.fields["etag"], **how)
+    assert (late.status, "changed since" in json.loads(late.body)["detail"]) == (412, True)
+    assert asked(booked.app, "/api/v1/budget", "PUT", data, if_match="*", **how).status == 200
+
+
 def test_those_who_listen_hear_of_changes(booked: Booked) -> None:
     booked.poll(b"a")
 
     async def play() -> list[bytes]:
         live = Live(booked.service)
-        stream: Any = (await live.listen(None)).body_iterator  # type: ignore[arg-type, attr-defined]
+        stream: Any = (await live.listen(ANYBODY)).body_iterator  # type: ignore[attr-defined]
         heard = [await anext(stream), await anext(stream)]
         booked.now += 60
         booked.poll(b"b")
@@ -175,10 +193,71 @@ def test_those_who_listen_hear_of_changes(booked: Booked) -> None:
     first, before, after = asyncio.run(play())
     assert first.startswith(b":")
     assert before.count(b"event: changed") == 0
-    assert before.startswith(b"event: status\ndata: {")
+    assert before.startswith(b"event: status\nid: 4\ndata: {")
     assert after.count(b"event: changed") == 4
     assert b"https://a.example/3" in after
-    assert json.loads(after.split(b"\n")[1][6:])["polls"] == {"unchanged": 0, "changed": 8, "failed": 0}
+    last = events(after)[-1]
+    assert (last["event"], last["id"]) == ("status", "8"), "the id goes out after all that it stands for"
+    assert json.loads(last["data"])["polls"] == {"unchanged": 0, "changed": 8, "failed": 0}
+
+
+def events(told: bytes) -> list[dict[str, str]]:
+    """Server-sent events as a browser takes them apart."""
+    return [
+        dict(line.split(": ", 1) for line in one.splitlines())
+        for one in told.decode().split("\n\n")
+        if one.startswith("event")
+    ]
+
+
+@pytest.mark.parametrize("how", ["since", "last-event-id"])
+def test_who_was_cut_off_loses_nothing(booked: Booked, how: str) -> None:
+    """A poll that began before others and ended after a listener was cut off is told when it comes back."""
+    booked.poll(b"a")
+    booked.now += 60
+    claims = booked.store.claim(booked.now + 1e6, 10, lease=1e7, owner="t")
+    slow, quick = claims[0], claims[1:]
+
+    def ends(some: Sequence[Claim]) -> None:
+        entries = [
+            Entry(one, Answer.CHANGED, booked.now, math.inf, body=Body(b"new %d" % one.source, "text/plain"))
+            for one in some
+        ]
+        assert all(booked.store.record(entries))
+
+    async def listened(call: Call) -> list[dict[str, str]]:
+        live = Live(booked.service)
+        stream: Any = (await live.listen(call)).body_iterator  # type: ignore[attr-defined]
+        heard = [await anext(stream)]
+        while not any(one["event"] == "status" for one in events(heard[-1])):
+            heard.append(await asyncio.wait_for(anext(stream), 10.0 * BUSY))
+        live.close()
+        return events(b"".join(heard))
+
+    ends(quick)
+    last = asyncio.run(listened(ANYBODY))[-1]["id"]
+    assert int(last) < slow.token, "not up to the newest: an older one is still under way"
+    ends([slow])
+    again = Call(0, {"since": int(last)}, None) if how == "since" else Call(0, {}, None, {"last-event-id": last})
+    tokens = {json.loads(one["data"])["token"] for one in asyncio.run(listened(again)) if one["event"] == "changed"}
+    assert tokens == {one.token for one in claims}
+
+
+def test_who_was_away_too_long_is_told_so(booked: Booked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unstale.server.live.WINDOW", 2)
+    monkeypatch.setattr("unstale.server.live.AWAY", 3)
+    booked.poll(b"a")
+
+    async def play() -> bytes:
+        live = Live(booked.service)
+        stream: Any = (await live.listen(Call(0, {"since": 0}, None))).body_iterator  # type: ignore[attr-defined]
+        heard = [await anext(stream), await anext(stream)]
+        live.close()
+        return heard[1]
+
+    first, *rest = events(asyncio.run(play()))
+    assert (first["event"], json.loads(first["data"])) == ("missed", {"told_from": 2})
+    assert [json.loads(one["data"])["token"] for one in rest] == [2, 3, 4]
 
 
 def test_not_all_may_listen(booked: Booked) -> None:
@@ -188,11 +267,11 @@ def test_not_all_may_listen(booked: Booked) -> None:
         live = Live(booked.service)
         streams = []
         for _ in range(LISTENERS):
-            response: Any = await live.listen(None)  # type: ignore[arg-type]
+            response: Any = await live.listen(ANYBODY)
             streams.append(response.body_iterator)
             await anext(streams[-1])
         with pytest.raises(Refused, match="listen already") as refused:
-            await live.listen(None)  # type: ignore[arg-type]
+            await live.listen(ANYBODY)
         live.close()
         return refused.value.status
 

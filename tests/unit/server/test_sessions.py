@@ -128,3 +128,19 @@ def test_without_a_secret_nobody_can_log_in(clock: Clock) -> None:
     nobody = Sessions(None, {"reader": ""}, clock=clock)
     assert not nobody.possible
     assert asyncio.run(nobody.login("", "192.0.2.1")) is None
+
+
+def test_the_key_of_a_link_opens_once_and_not_for_long() -> None:
+    now = [1000.0]
+
+    def entered(door: Sessions, secret: str) -> bool:
+        return asyncio.run(door.login(secret, "127.0.0.1")) is not None
+
+    door = Sessions(TOKEN, clock=lambda: now[0], key="printed at the start")
+    assert not entered(door, "guessed")
+    assert entered(door, "printed at the start")
+    assert not entered(door, "printed at the start")
+    late = Sessions(TOKEN, clock=lambda: now[0], key="printed at the start")
+    now[0] += 601.0
+    assert not entered(late, "printed at the start")
+    assert not entered(Sessions(TOKEN, clock=lambda: now[0]), "")

@@ -15,6 +15,7 @@ import secrets
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
+from unstale.server.auth import CHALLENGE
 from unstale.server.copies import Receive, Scope, Send
 from unstale.server.dashboard.files import SAID, table
 from unstale.server.headers import Field
@@ -32,9 +33,13 @@ Reply = tuple[int, list[Field], bytes]
 
 
 class Door:
-    """An ASGI application in front of the replica's. `home` is what may be done without logging in."""
+    """An ASGI application in front of the replica's. `home` is what may be done without logging in.
 
-    def __init__(self, app: Any, sessions: Sessions, token: str, *, home: Role | None = None) -> None:
+    `kept` says in words where the token is kept, for who is asked for it.
+    """
+
+    def __init__(self, app: Any, sessions: Sessions, token: str, *, home: Role | None = None, kept: str = "") -> None:
+        self._kept = kept
         self._app, self._sessions, self._token, self._home = app, sessions, token.encode(), home
         # Those who need not log in repeat a word too: another site cannot read it.
         self._word = secrets.token_urlsafe(32)
@@ -90,7 +95,9 @@ class Door:
         else:
             writes = scope["method"] not in _SAFE or scope["path"].endswith("/websub")
         if writes and role != "operator":
-            return problem(403, "a reader may only look: log in as operator")
+            # Nobody who has not logged in is a reader who may not: the guard asks him who he is.
+            known = self._sessions.of(_key(asked)) is not None and self._app.offers(scope)
+            return problem(403, "a reader may only look: log in as operator") if known else None
         if writes and scope["method"] not in _SAFE:
             # Nothing that a program would send: it is asked for the token as ever.
             if WORD not in asked and b"sec-fetch-site" not in asked and b"origin" not in asked:
@@ -107,7 +114,8 @@ class Door:
     async def _session(self, scope: Scope, receive: Receive, asked: dict[bytes, bytes]) -> Reply:
         role, word = self._who(asked)
         known = self._sessions.of(_key(asked)) is not None
-        return _told({"role": role, "word": word if role else "", "logged_in": known, "login": self._sessions.possible})
+        told = {"role": role, "word": word if role else "", "logged_in": known, "login": self._sessions.possible}
+        return _told({**told, "kept": self._kept})
 
     async def _login(self, scope: Scope, receive: Receive, asked: dict[bytes, bytes]) -> Reply:
         if not _same_origin(asked):
@@ -124,7 +132,7 @@ class Door:
                 429, f"too many attempts: try again in {many.wait:.0f} s", (b"retry-after", b"%d" % (many.wait + 1))
             )
         if entered is None:
-            return problem(401, "that is neither the token nor a password of this replica")
+            return problem(401, "that is neither the token nor a password of this replica", CHALLENGE)
         key, session = entered
         # The browser tells how it sees us, whatever stands in between.
         secure = asked.get(b"origin", b"").startswith(b"https://")

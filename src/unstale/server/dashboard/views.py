@@ -11,10 +11,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from unstale.server import endpoints, shapes
-from unstale.server.api_sources import SOURCE, Sources
+from unstale.server.api_sources import Sources
 from unstale.server.dashboard.columns import STATES, Reader
 from unstale.server.endpoints import NOT_KEPT, Call, Endpoint, Refused
 from unstale.server.headers import well_formed
+from unstale.server.models import SOURCE
 from unstale.server.shapes import maybe, number, record, several, stamp, text, whole
 from unstale.server.slowly import Slowly
 from unstale.service import FleetService, documents
@@ -35,9 +36,9 @@ _DIFFERENCE = record(
 )
 _NOTHING: Mapping[str, Any] = {}
 #: kinds of content that browsers show as pages
-_PAGES = ("text/html", "application/xhtml+xml", "image/svg+xml")
+_KINDS = ("text/html", "application/xhtml+xml", "image/svg+xml")
 #: what a page of a stranger may do: be read, with its own styles. It has no origin, runs nothing, asks for nothing.
-PAGE = {
+FRAMED = {
     **NOT_KEPT,
     "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
@@ -46,13 +47,13 @@ PAGE = {
 }
 
 
-def is_page(media_type: str) -> bool:
+def can_be_framed(media_type: str) -> bool:
     """Whether content is one that browsers show as a page.
 
-    >>> is_page("text/html; charset=utf-8"), is_page("text/csv"), is_page("text/html\\r\\nX: y")
+    >>> can_be_framed("text/html; charset=utf-8"), can_be_framed("text/csv"), can_be_framed("text/html\\r\\nX: y")
     (True, False, False)
     """
-    return well_formed(media_type) and media_type.partition(";")[0].strip().lower() in _PAGES
+    return well_formed(media_type) and media_type.partition(";")[0].strip().lower() in _KINDS
 
 
 class Views:
@@ -98,8 +99,8 @@ class Views:
             ),
             Endpoint(
                 "GET",
-                f"{one}/page",
-                self.page,
+                f"{one}/frame",
+                self.framed,
                 "One version as a page, for a frame in which nothing of it runs or asks for anything.",
                 query={"version": whole(1)},
                 needs=frozenset(["version"]),
@@ -155,15 +156,15 @@ class Views:
         async with self._comparing:
             return await asyncio.to_thread(read)
 
-    async def page(self, call: Call) -> Any:
+    async def framed(self, call: Call) -> Any:
         """A version that browsers show as a page, under a policy that lets it be looked at and do nothing."""
         version = int(call.query["version"])
         copy = await asyncio.to_thread(self._service.store.copy, call.source, version)
         if copy is None:
             raise Refused(404, f"version {version} of source {call.source} is not kept")
-        if not is_page(copy.body.media_type):
+        if not can_be_framed(copy.body.media_type):
             raise Refused(415, f"version {version} is not a page: take it from /copies/{call.source}")
-        response = Response(copy.body.data, headers=PAGE)
+        response = Response(copy.body.data, headers=FRAMED)
         # As it was sent, and not as Starlette would complete it; that it can be sent was asked above.
         response.headers["content-type"] = copy.body.media_type
         return response

@@ -1,13 +1,14 @@
 // Asking the server. Writes repeat the session's word, so that no other site can make them.
 
-export const session = { role: null, word: "", login: false, logged_in: false };
+export const session = { role: null, word: "", login: false, logged_in: false, kept: "" };
 
 export class Refused extends Error {
   constructor(status, detail) { super(detail); this.status = status; }
 }
 
 async function answered(response) {
-  if (response.status === 401 && session.login) dispatchEvent(new Event("stranger"));
+  // Whether somebody is still who he was; a wrong password is no news of that.
+  if (response.status === 401 && !response.url.endsWith("/dashboard/login")) dispatchEvent(new Event("stranger"));
   if (response.ok) return response.status === 204 ? null : response.json();
   let detail = `the server answered ${response.status}`;
   try { detail = (await response.json()).detail || detail; } catch { /* Not ours: the number must do. */ }

@@ -70,12 +70,17 @@ function frame() {
   named();
   const door = document.getElementById("door");
   door.addEventListener("click", async () => {
-    if (!session.logged_in) { login(place, enter); return; }
+    if (!session.logged_in) { login(place, enter, session.role ? () => show() : null); return; }
     await send("POST", "/dashboard/logout");
     await enter();
   });
   addEventListener("session", () => { door.hidden = !session.login; door.textContent = session.logged_in ? "Log out" : "Log in"; });
-  addEventListener("stranger", () => { if (session.role) { session.role = null; show(); } });
+  // A login that has ended: who may look without one goes on looking.
+  addEventListener("stranger", async () => {
+    const before = session.role;
+    try { await meet(); } catch { return; }
+    if (before && !session.role) show();
+  });
   addEventListener("hashchange", () => show(true));
   // The way past the navigation must not change what is shown.
   document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); place.focus(); });
@@ -98,9 +103,23 @@ function engine() {
   live.addEventListener("lost", () => say("no connection", "bad", "The server does not answer; what is shown may be old."));
 }
 
+/** The link that the server printed: its key logs in, once, and is not left in the address. */
+async function invited() {
+  const found = /^#key=([\w-]+)$/.exec(location.hash);
+  if (!found) return;
+  history.replaceState(null, "", "#/");
+  try {
+    await send("POST", "/dashboard/login", { secret: found[1] });
+    note("Logged in: you may change things here.");
+  } catch (error) {
+    note(error.status === 401 ? "That link was used already or is too old: log in with the token, or start the server anew." : error.message, true);
+  }
+}
+
 frame();
 engine();
 try {
+  await invited();
   await enter();
 } catch (error) {
   note(error.message, true);

@@ -1,6 +1,8 @@
 // Curves over time or along a scale, in the colours of the theme.
 /* global uPlot */
 
+import { moment, moments, zone } from "./format.js";
+
 /** Round numbers along a scale by powers of ten: 1, 2 and 5 of each that lies within. */
 const round = (least, most) => Array.from({ length: 40 }, (_, i) => 10 ** (i - 15)).flatMap((ten) => [ten, 2 * ten, 5 * ten])
   .filter((one) => one >= least && one <= most);
@@ -17,9 +19,9 @@ export function chart(into, xs, series, { said, height = 220, time = true, logX 
   const options = () => ({
     width: Math.max(into.clientWidth, 120), height,
     scales: { x: { time, distr: logX ? 3 : 1, ...(logX ? { range: (_, least, most) => [least / 1.1, most * 1.1] } : {}) }, y: { distr: logY ? 3 : 1, ...(range ? { range } : {}) } },
-    axes: [{ ...axis, ...(logX ? { splits: (_, __, least, most) => round(least, most) } : {}), ...(x ? { values: (_, all) => all.map((one) => (one === null ? null : x(one))), filter: (_, all) => all } : {}) },
+    axes: [{ ...axis, ...(time ? { label: `time in ${zone}`, labelSize: 20, labelFont: "12px system-ui", size: 42, values: (_, all) => moments(all) } : {}), ...(logX ? { splits: (_, __, least, most) => round(least, most) } : {}), ...(x ? { values: (_, all) => all.map((one) => (one === null ? null : x(one))), filter: (_, all) => all } : {}) },
       { ...axis, size: 76, ...(yTicks ? { splits: () => yTicks } : {}), values: (_, all) => all.map((one) => (one === null ? null : y(one))) }],
-    series: [x ? { label: xName, value: (_, one) => (one === null ? "–" : x(one)) } : {}, ...series.map((one) => ({
+    series: [{ label: x ? xName : "time", value: (_, one) => (one === null ? "–" : (x ?? moment)(one)) }, ...series.map((one) => ({
       label: one.name, stroke: () => colour(one.colour), width: 2, dash: one.dash, spanGaps: true,
       fill: one.fill ? () => colour(one.fill) : undefined,
       paths: one.points ? () => null : undefined,
@@ -28,6 +30,11 @@ export function chart(into, xs, series, { said, height = 220, time = true, logX 
     }))],
     bands: series.flatMap((one, i) => (one.band ? [{ series: [i + 1, i + 2], fill: () => colour("band") }] : [])),
     cursor: { drag: { x: false, y: false } },
+    // The newest values where nobody points at others.
+    hooks: {
+      ready: [(made) => made.setLegend({ idx: xs.length - 1 })],
+      setCursor: [(made) => { if (!(made.cursor.left >= 0)) made.setLegend({ idx: xs.length - 1 }); }],
+    },
   });
   const draw = () => {
     plot?.destroy();

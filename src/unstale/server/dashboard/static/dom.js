@@ -57,7 +57,7 @@ export function table(caption, headings, rows, empty = "Nothing here.") {
   const names = headings.map((one) => (one instanceof Node ? one.textContent : one));
   const row = (cells) => h("tr", {}, cells.map((cell, i) => h(i ? "td" : "th", i ? { "data-name": names[i] } : { scope: "row" }, cell)));
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-    h("table", {}, h("caption", { class: "hidden" }, caption),
+    h("table", { class: "stack plain" }, h("caption", { class: "hidden" }, caption),
       h("thead", {}, h("tr", {}, headings.map((one) => (one instanceof HTMLTableCellElement ? one : h("th", { scope: "col" }, one))))),
       h("tbody", {}, rows.length ? rows.map(row) : h("tr", {}, h("td", { colspan: headings.length, class: "muted" }, empty)))));
 }

@@ -32,6 +32,26 @@ export function ago(stamp, never = "never") {
 /** When something is to come. */
 export const due = (stamp) => (seconds(stamp) * 1000 <= Date.now() ? "due now" : ago(stamp, "–"));
 
+/** A long text cut in the middle: what tells rows apart is at its ends. */
+export const short = (text, most = 100) => (text.length <= most ? text : `${text.slice(0, Math.ceil(0.6 * most))}…${text.slice(-Math.floor(0.4 * most))}`);
+
+/** The reader's time zone, and a moment in words of the reader's place. */
+export const zone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "local time";
+const WHOLE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+export const moment = (at) => WHOLE.format(1000 * at);
+
+/** Short words for moments along a scale: times within two days, with the day where it begins; days beyond. */
+export function moments(all) {
+  const days = all.length > 1 && all.at(-1) - all[0] > 2 * 86400;
+  const form = (options) => new Intl.DateTimeFormat(undefined, options);
+  const [day, time] = [form({ day: "numeric", month: "short" }), form({ hour: "2-digit", minute: "2-digit", ...(all[1] - all[0] < 60 ? { second: "2-digit" } : {}) })];
+  return all.map((at, i) => {
+    if (days) return day.format(1000 * at);
+    const first = i === 0 || day.format(1000 * at) !== day.format(1000 * all[i - 1]);
+    return first ? `${time.format(1000 * at)}\n${day.format(1000 * at)}` : time.format(1000 * at);
+  });
+}
+
 export function bytes(size) {
   for (const unit of ["B", "kB", "MB", "GB"]) {
     if (size < 1000 || unit === "GB") return `${count(size)} ${unit}`;

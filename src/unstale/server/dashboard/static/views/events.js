@@ -2,6 +2,7 @@
 
 import { get } from "../api.js";
 import { fill, h, table } from "../dom.js";
+import { short } from "../format.js";
 import { live } from "../live.js";
 
 const MEANING = { "poll.changed": "a new version was copied", "poll.unchanged": "the copy was still fresh", "poll.failed": "the source did not answer" };
@@ -14,7 +15,7 @@ export async function events(place, context) {
   const draw = () => fill(rows, table("Events", ["Time", "Event", "Meaning", "Source"], all.filter((one) => !which.value || one.event === which.value).map((one) => [
     h("time", { datetime: one.at }, new Date(one.at).toLocaleString()),
     h("span", { class: `tag ${one.event.slice(5)}` }, one.event), MEANING[one.event] ?? "",
-    h("a", { href: `#/sources/${one.source}` }, one.address || `source ${one.source}`),
+    h("a", { href: `#/sources/${one.source}`, title: one.address }, short(one.address) || `source ${one.source}`),
   ]), "Nothing has been polled yet."));
   const read = async () => {
     const found = await get("/dashboard/log", { limit: 300 });

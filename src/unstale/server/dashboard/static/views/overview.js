@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { chart } from "../chart.js";
 import { fill, h, table, tile } from "../dom.js";
-import { ago, count, due, percent, seconds, span } from "../format.js";
+import { ago, count, due, percent, seconds, short, span } from "../format.js";
 import { live } from "../live.js";
 
 const SPANS = [["1h", "hour"], ["1d", "day"], ["7d", "week"], ["30d", "month"]];
@@ -78,7 +78,7 @@ export async function overview(place, context) {
     const counts = stands.sources;
     fill(parts.worst, h("h2", {}, "Most in need"), h("p", { class: "muted" }, `${count(counts.total)} sources: ${count(counts.failing)} failing, ${count(counts.paused)} paused, ${count(counts.never_answered)} never answered. Expected age of a copy: ${span(stands.age)}.`),
       table("Sources most in need", ["Source", "Fresh", "Age", "Checked", "Next poll"], stands.worst.slice(0, 8).map((one) => [
-        h("a", { href: `#/sources/${one.id}` }, one.address), percent(one.fresh, 0), span(one.age), ago(one.checked_at), due(one.due_at)]), "No sources yet. Add one with: unstale add ADDRESS"));
+        h("a", { href: `#/sources/${one.id}`, title: one.address }, short(one.address)), percent(one.fresh, 0), span(one.age), ago(one.checked_at), due(one.due_at)]), "No sources yet. Add one with: unstale add ADDRESS"));
   }
 
   async function given() {

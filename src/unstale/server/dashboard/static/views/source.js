@@ -78,7 +78,7 @@ export async function source(place, context) {
     };
     const page = (version) => fill(shown, h("h3", {}, `Version ${version} as a page`),
       h("p", { class: "muted" }, "Nothing of it runs, and nothing is asked for: pictures, styles and links that are elsewhere do not work here."),
-      h("iframe", { class: "page", sandbox: "", referrerpolicy: "no-referrer", title: `Version ${version} as a page`, src: `/dashboard/sources/${context.id}/page?version=${version}` }));
+      h("iframe", { class: "page", sandbox: "", referrerpolicy: "no-referrer", title: `Version ${version} as a page`, src: `/dashboard/sources/${context.id}/frame?version=${version}` }));
     fill(parts.versions, h("h2", {}, "Versions of the copy"), table("Versions", ["Version", "Taken", "Type", "Size", "Look"], all.slice(0, 50).map((one, i) => [
       String(one.version), ago(one.taken_at), one.media_type || "unknown", bytes(one.size), h("span", { class: "controls" },
         all[i + 1] ? h("button", { type: "button", class: "quiet", onclick: () => compare(all[i + 1].version, one.version) }, `what changed since ${all[i + 1].version}`) : null,
