@@ -1,6 +1,7 @@
 """The proxy on a real server, before a real origin, with real clients; and by the public suite where it is installed.
 
-UNSTALE_CACHE_TESTS names a directory with the public conformance suite (npm `http-cache-tests`, packages installed).
+UNSTALE_CACHE_TESTS names a checkout of the public conformance suite (github.com/http-tests/cache-tests, packages
+installed by npm). Its 0.4.5 on npm is older and contradicts it: it wants dates accepted that are to be refused now.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TypeVar
 
 import pytest
 
-from support.cache_suite.public import run
+from support.cache_suite.public import kinds, run
 from support.loopback import Loopback, Speech, answer
 from unstale.adapters.addresses import Gate
 from unstale.adapters.http_upstream import HttpUpstream
@@ -24,8 +25,42 @@ from unstale.server.proxy.wire import serve
 
 T = TypeVar("T")
 SUITE = os.environ.get("UNSTALE_CACHE_TESTS", "")
-#: of 350 in version 0.4.5, where nginx passes 186; 21 of them are of Surrogate-Control, which nobody sends any more
-PASSED = 290
+#: tests of the suite that are not passed, none of them required, by why
+NOT_PASSED = {
+    # Five bytes that its Content-Range says are six.
+    "the suite's own error": {
+        "partial-store-partial-reuse-partial",
+        "partial-store-partial-reuse-partial-absent",
+        "partial-store-partial-reuse-partial-byterange",
+        "partial-store-partial-reuse-partial-suffix",
+    },
+    "what is malformed is stale": {
+        "cdn-max-age-case-insensitive",
+        "freshness-max-age-100a",
+        "freshness-max-age-a100",
+        "freshness-max-age-decimal-five",
+        "freshness-max-age-decimal-zero",
+    },
+    "of two lifetimes the first counts": {
+        "freshness-max-age-two-stale-fresh-sameline",
+        "freshness-max-age-two-stale-fresh-sepline",
+    },
+    "validators go back byte for byte, and only those that were sent": {
+        "304-etag-update-response-ETag",
+        "conditional-etag-forward-unquoted",
+        "conditional-etag-strong-generate-unquoted",
+        "conditional-etag-strong-respond-obs-text",
+        "conditional-lm-fresh-no-lm",
+    },
+    "a guess is a tenth of the time since the last change, less than the suite waits": {
+        "heuristic-delta-5",
+        "heuristic-delta-10",
+        "heuristic-delta-30",
+    },
+    "Warning is no more": {"stale-warning-become", "stale-warning-stored"},
+    "a HEAD that says it is gone freshens nothing": {"head-410-update"},
+    "Age would say that the origin did not answer this request": {"other-age-delay"},
+}
 
 
 def fronted(speeches: dict[str, Speech], scene: Callable[[str, Loopback], Awaitable[T]]) -> T:
@@ -138,5 +173,8 @@ def test_large_bodies_stream_and_uploads_are_bounded(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not SUITE or shutil.which("node") is None, reason="the public suite is not installed")
 def test_the_public_suite() -> None:
-    verdicts = asyncio.run(run(Path(SUITE)))
-    assert sum(verdict is True for verdict in verdicts.values()) >= PASSED
+    verdicts, judged = asyncio.run(run(Path(SUITE))), kinds(Path(SUITE))
+    failed = {name for name, verdict in verdicts.items() if verdict is not True}
+    assert {name for name in failed if judged[name] == "required"} == set()
+    assert failed <= set().union(*NOT_PASSED.values())
+    assert len(verdicts) - len(failed) >= 342

@@ -10,8 +10,8 @@ import pytest
 
 from support.loopback import Loopback, Speech, answer
 from unstale.adapters.addresses import Gate
+from unstale.adapters.dialling import dialler
 from unstale.adapters.http_upstream import HttpUpstream
-from unstale.adapters.tunnel import dialler
 from unstale.server.proxy.app import Proxy
 from unstale.server.proxy.door import Door
 from unstale.server.proxy.wire import HEAD_SIZE, serve
@@ -245,3 +245,45 @@ def test_tunnels_lead_only_to_hosts_that_are_served(there: str) -> None:
     got, origin = once(f"CONNECT {there} HTTP/1.1\r\nHost: {there}\r\nConnection: close\r\n\r\n".encode())
     assert got.split()[1] in (b"400", b"403")
     assert not origin.asked
+
+
+# Trailers.
+
+TRAILED = b"HTTP/1.1 200 OK\r\nCache-Control: %b\r\nTransfer-Encoding: chunked\r\n\r\n"
+TRAILED += b"4\r\nnews\r\n0\r\nX-Sum: 7\r\nTE: x\r\n\r\n"
+
+
+@pytest.mark.parametrize("control", [b"no-store", b"max-age=60"])
+def test_trailers_go_to_clients_that_take_them(control: bytes) -> None:
+    got, origin = once(get("/x", "a", "TE: trailers"), TRAILED % control)
+    assert got.endswith(b"\r\n\r\n4\r\nnews\r\n0\r\nx-sum: 7\r\n\r\n")
+    assert (origin.asked[0]["te"], origin.asked[0]["connection"]) == ("trailers", "te")
+    got, origin = once(get(), TRAILED % control)
+    assert b"x-sum" not in got
+    assert b"news" in got
+    assert "te" not in origin.asked[0]
+
+
+def test_trailers_are_not_kept() -> None:
+    async def scene(port: int, origin: Loopback) -> tuple[bytes, int]:
+        await said(port, get("/x", "a", "TE: trailers"))
+        return await said(port, get("/x", "a", "TE: trailers")), len(origin.asked)
+
+    got, asked = fronted({"/x": TRAILED % b"max-age=60"}, scene)
+    assert asked == 1
+    assert got.endswith(b"\r\n\r\nnews")
+
+
+def test_an_unknown_transfer_coding_is_passed_through_and_kept() -> None:
+    async def odd(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: made-up\r\n\r\nnews")
+        await writer.drain()
+
+    async def scene(port: int, origin: Loopback) -> tuple[bytes, bytes]:
+        return await said(port, get()), await said(port, get())
+
+    first, second = fronted({"/x": odd}, scene)
+    assert b"edge; hit" in second
+    for got in (first, second):
+        assert got.endswith(b"\r\n\r\nnews")
+        assert b"made-up" not in got

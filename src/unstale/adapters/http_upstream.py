@@ -1,28 +1,33 @@
-"""Asking an origin on behalf of a proxy's client, through libcurl: nothing decoded, nothing followed, nothing added."""
+"""Asking an origin on behalf of a proxy's client: nothing decoded, nothing followed, nothing added.
+
+HTTP/1.1 of our own, for a proxy has to pass on what clients for pages swallow: interim answers, trailers, transfer
+codings that nobody knows.
+
+Rules of this file:
+1. Every address that is dialled passed the gate.
+2. A request goes over a connection that was used before only if asking twice does no harm [RFC 9110 9.2.2]: the origin
+   may be closing it just then, and then it is asked once more over a new one.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from urllib.parse import urlsplit
 
-import pycurl
+from unstale.adapters.addresses import Gate, WebAddress, web_address
+from unstale.adapters.dialling import reached
+from unstale.adapters.http_exchange import Connection, Exchange
+from unstale.adapters.http_message import AnswerReader, Interim, Line
+from unstale.errors import InputError
 
-from unstale.adapters.addresses import Gate, web_address
-from unstale.adapters.transfer import NO_BODY, NO_HEAD, Transfer, stated
-
-Line = tuple[str, str]
-Interim = Callable[[int, Sequence[Line]], None]
-
-#: bytes of a body that wait for a slow client before the origin is made to wait too
-AHEAD = 2**20
-#: seconds to reach an origin
-REACH = 10
-#: what libcurl would add on its own, and a proxy must not
-_NOT_OURS = {"accept": b"Accept:", "content-type": b"Content-Type:", "user-agent": b"User-Agent:"}
+#: seconds for which a connection waits to be used again
+IDLE = 60.0
+_REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
+_LINE_ENDS = re.compile(r"[\r\n\0]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,28 +37,35 @@ class Answered:
     status: int
     lines: list[Line]
     body: AsyncIterator[bytes]
-    transfer: _Hop
+    exchange: Exchange
+
+    @property
+    def trailers(self) -> Sequence[Line]:
+        """The lines behind the body, once that has been taken."""
+        return self.exchange.reader.trailers
 
     async def close(self) -> None:
         """Want no more of the body."""
-        await self.transfer.close()
+        self.exchange.close()
 
 
 class HttpUpstream:
     """Asks http and https origins; `gate` says which IP addresses may be dialled, `seconds` how long silence may last.
 
-    To be made while the event loop runs. Failures are ConnectionError, or TimeoutError for waiting in vain, each with
-    one sentence that names the host.
+    Failures are ConnectionError, or TimeoutError for waiting in vain, each with one sentence that names the host.
     """
 
     def __init__(
         self, gate: Gate | None = None, *, seconds: float = 30.0, connections: int = 512, ca_file: str = ""
     ) -> None:
-        self._gate, self._seconds = gate or Gate(), seconds
-        self._ca_file = ca_file or ssl.get_default_verify_paths().cafile
-        self._multi = pycurl.AsyncCurlMulti()
-        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, connections)
-        self._multi.setopt(pycurl.M_MAXCONNECTS, connections)
+        self._gate, self._seconds, self._most = gate or Gate(), seconds, connections
+        self._ca_file = ca_file
+        self._tls: ssl.SSLContext | None = None
+        self._free = asyncio.Semaphore(connections)
+        self._exchanges: set[Exchange] = set()
+        #: connections that wait to be used again, by origin
+        self._idle: dict[str, list[Connection]] = {}
+        self._closed = False
 
     async def ask(
         self,
@@ -65,172 +77,89 @@ class HttpUpstream:
     ) -> Answered:
         """The answer once its head is there; of those that come before it `interim` hears, but for 100 and 101."""
         there = web_address(address)
-        hop = _Hop(self._gate, there.host, self._multi)
-        hop.interim = interim
-        curl = hop.curl
-        # As it was written: who keeps the answer keeps it under this address and no other.
-        curl.setopt(pycurl.PATH_AS_IS, 1)
-        curl.setopt(pycurl.URL, there.text)
-        curl.setopt(pycurl.PROXY, "")
-        curl.setopt(pycurl.CONNECTTIMEOUT, REACH)
-        curl.setopt(pycurl.LOW_SPEED_LIMIT, 1)
-        curl.setopt(pycurl.LOW_SPEED_TIME, max(1, round(self._seconds)))
-        if self._ca_file:
-            curl.setopt(pycurl.CAINFO, self._ca_file)
-        given = {name for name, _ in lines}
-        # libcurl reads "name:" as an order to leave a header out, and "name;" as an empty one.
-        sent = [f"{name}: {value}".encode("latin-1") if value else f"{name};".encode() for name, value in lines]
-        sent += [b"Expect:", *(line for name, line in _NOT_OURS.items() if name not in given)]
-        if method == "HEAD":
-            curl.setopt(pycurl.NOBODY, 1)
-            hop.bodiless = True
-        elif body is not None:
-            curl.setopt(pycurl.POSTFIELDS, body)
-        elif method in ("POST", "PUT", "PATCH"):
-            sent.append(b"Content-Length: 0")
-        if method not in ("GET", "HEAD"):
-            curl.setopt(pycurl.CUSTOMREQUEST, method)
-        curl.setopt(pycurl.HTTPHEADER, sent)
-        return await hop.begin_answer()
+        head = _head(method, there, lines, body)
+        while True:
+            used, exchange = await self._begun(method, there, interim)
+            try:
+                await exchange.send(head, body)
+            except ConnectionError:
+                if not used or exchange.heard or self._closed:
+                    raise
+                for stale in self._idle.pop(there.origin, ()):
+                    stale.abort()
+            else:
+                return Answered(exchange.reader.status, exchange.reader.lines, exchange.body(), exchange)
 
     async def close(self) -> None:
         """Give back connections; what is under way breaks off."""
-        await self._multi.aclose()
+        self._closed = True
+        for exchange in tuple(self._exchanges):
+            exchange.close()
+        for connection in [one for idle in self._idle.values() for one in idle]:
+            connection.abort()
 
-
-class _Hop(Transfer):
-    """One exchange: a head, then a body that is taken piece by piece."""
-
-    __slots__ = (
-        "_chunks",
-        "_code",
-        "_ended",
-        "_head",
-        "_host",
-        "_kept",
-        "_multi",
-        "_paused",
-        "_taken",
-        "_task",
-        "_waits",
-        "_wake",
-        "bodiless",
-        "interim",
-    )
-
-    def __init__(self, gate: Gate, host: str, multi: Any) -> None:
-        super().__init__(gate)
-        self.refused = ""
-        #: whether the answer has no body, whatever length it states
-        self.bodiless = False
-        self.interim: Interim | None = None
-        self._host, self._multi = host, multi
-        self._kept: list[Line] = []
-        self._chunks: deque[bytes] = deque()
-        self._code, self._waits, self._taken, self._paused, self._ended = 0, 0, 0, False, False
-        self._wake = asyncio.Event()
-        self._head: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.curl.unsetopt(pycurl.ACCEPT_ENCODING)
-        self.curl.setopt(pycurl.HEADERFUNCTION, self._header)
-        self.curl.setopt(pycurl.WRITEFUNCTION, self._piece)
-
-    async def begin_answer(self) -> Answered:
-        """Send, and wait for the head."""
-        self._task = asyncio.create_task(self._run())
+    async def _begun(self, method: str, there: WebAddress, interim: Interim | None) -> tuple[bool, Exchange]:
+        """An exchange over a connection that waits or else a new one, and whether it is one that waited."""
         try:
-            await asyncio.shield(self._head)
+            await asyncio.wait_for(self._free.acquire(), self._seconds)
+        except TimeoutError:
+            raise TimeoutError(f"{there.host}: too many origins are being asked at a time") from None
+        try:
+            idle = self._idle.get(there.origin) if method in _REPEATABLE else None
+            connection = idle.pop() if idle else None
+            used = connection is not None
+            if connection is None:
+                connection = await self._dialled(there)
         except BaseException:
-            await self.close()
+            self._free.release()
             raise
-        return Answered(self._code, self._kept, self._pieces(), self)
 
-    async def close(self) -> None:
-        """Give the exchange up if it is not over."""
-        if not self._task.done():
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        if self._head.done() and not self._head.cancelled():
-            self._head.exception()
+        def over(reusable: bool) -> None:
+            self._exchanges.discard(exchange)
+            self._free.release()
+            if reusable and connection.open and not self._closed:
+                self._idle.setdefault(there.origin, []).append(connection)
+                connection.rest(IDLE)
 
-    async def _run(self) -> None:
-        error: OSError | None = None
-        try:
-            await self._multi.add_handle(self.curl)
-            if cut := self._cut_short():
-                error = ConnectionError(f"{self._host}: {cut}")
-        except pycurl.error as problem:
-            error = self._error(int(problem.args[0]))
-        finally:
-            self._ended = True
-            if not self._head.done():
-                self._head.set_exception(error or ConnectionError(f"{self._host}: the exchange was given up"))
-            elif error is not None:
-                self._head = asyncio.get_running_loop().create_future()
-                self._head.set_exception(error)
-            self._wake.set()
+        exchange = Exchange(connection, AnswerReader(method, interim), there.host, self._seconds, over)
+        self._exchanges.add(exchange)
+        return used, exchange
 
-    def _cut_short(self) -> str:
-        """Which end of an answer was not seen, though libcurl found nothing wrong with it."""
-        if not self._head.done():
-            return NO_HEAD
-        given = dict(reversed(self._kept))
-        length = given.get("content-length")
-        if self.bodiless or self._code in (204, 304) or length is None or "transfer-encoding" in given:
-            return ""
-        return "" if stated(length) == self._taken else NO_BODY
+    async def _dialled(self, there: WebAddress) -> Connection:
+        if self._closed:
+            raise ConnectionError(f"{there.host}: the proxy is closing")
+        if sum(map(len, self._idle.values())) + len(self._exchanges) >= self._most:
+            next(iter(self._idle.values()))[0].abort()
+        loop, parts = asyncio.get_running_loop(), urlsplit(there.origin)
+        tls = self._secure() if parts.scheme == "https" else None
 
-    def _error(self, code: int) -> OSError:
-        if self.refused and code == pycurl.E_COULDNT_CONNECT:
-            return ConnectionError(
-                f"{self._host}: its address is not public, add it to allow_networks if it may be asked"
-            )
-        if code == pycurl.E_OPERATION_TIMEDOUT:
-            return TimeoutError(f"{self._host}: the origin did not answer in time")
-        if code in (pycurl.E_COULDNT_CONNECT, pycurl.E_COULDNT_RESOLVE_HOST):
-            return ConnectionError(f"{self._host}: the origin cannot be reached")
-        return ConnectionError(f"{self._host}: the exchange with the origin broke off (libcurl error {code})")
+        def lost(connection: Connection) -> None:
+            if connection in (idle := self._idle.get(there.origin, [])):
+                idle.remove(connection)
+            if not idle:
+                self._idle.pop(there.origin, None)
 
-    def _header(self, line: bytes) -> None:
-        text = line.decode("latin-1").rstrip("\r\n")
-        if self._head.done():
-            return  # Trailers are not passed on.
-        if line.startswith(b"HTTP/"):
-            self._kept, self._code = [], int(line.split(None, 2)[1])
-        elif not text:
-            # A head that was cut within its last line end is cut.
-            if self._code >= 200 and line.endswith(b"\n"):
-                self._head.set_result(None)
-            elif self._code > 101 and self.interim is not None:
-                self.interim(self._code, self._kept)
-        elif text[0] in " \t" and self._kept:
-            name, value = self._kept[-1]
-            self._kept[-1] = (name, f"{value} {text.strip()}")
-        else:
-            name, _, value = text.partition(":")
-            self._kept.append((name.lower(), value.strip(" \t")))
+        async def connect(place: str, port: int) -> Connection:
+            name = there.host.strip("[]") if tls else None
+            _, made = await loop.create_connection(lambda: Connection(lost), place, port, ssl=tls, server_hostname=name)
+            return made
 
-    def _piece(self, chunk: bytes) -> int | None:
-        if self._waits > AHEAD:
-            self._paused = True
-            return int(pycurl.WRITEFUNC_PAUSE)
-        self._chunks.append(chunk)
-        self._waits += len(chunk)
-        self._taken += len(chunk)
-        self._wake.set()
-        return None
+        assert parts.port is not None
+        return await reached(self._gate, there.host, parts.port, connect)
 
-    async def _pieces(self) -> AsyncIterator[bytes]:
-        while True:
-            if self._chunks:
-                chunk = self._chunks.popleft()
-                self._waits -= len(chunk)
-                if self._paused and self._waits < AHEAD // 2 and not self._ended:
-                    self._paused = False
-                    self.curl.pause(pycurl.PAUSE_CONT)
-                yield chunk
-            elif self._ended:
-                self._head.result()
-                return
-            else:
-                self._wake.clear()
-                await self._wake.wait()
+    def _secure(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = ssl.create_default_context(cafile=self._ca_file or None)
+            self._tls.set_alpn_protocols(["http/1.1"])
+        return self._tls
+
+
+def _head(method: str, there: WebAddress, lines: Sequence[Line], body: bytes | None) -> bytes:
+    """A request up to its body; as it was written, for who keeps the answer keeps it under this address."""
+    place, slash, path = there.text.partition("://")[2].partition("/")
+    sent = [f"{method} {slash}{path} HTTP/1.1", f"host: {place}", *(f"{name}: {value}" for name, value in lines)]
+    if body is not None or method in ("POST", "PUT", "PATCH"):
+        sent.append(f"content-length: {len(body or b'')}")
+    if any(_LINE_ENDS.search(line) for line in sent):
+        raise InputError("a header line holds a line break: leave it out")
+    return "\r\n".join([*sent, "", ""]).encode("latin-1")

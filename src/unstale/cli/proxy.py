@@ -61,8 +61,8 @@ async def run(
     `names` are further ones by which clients on this machine may call it.
     """
     from unstale.adapters.addresses import Gate
+    from unstale.adapters.dialling import dialler
     from unstale.adapters.http_upstream import HttpUpstream
-    from unstale.adapters.tunnel import dialler
     from unstale.cli.serve import ended
     from unstale.server.proxy.app import Proxy
     from unstale.server.proxy.wire import serve
@@ -102,8 +102,8 @@ async def within(
     What keeps it from serving is said in one line, and the engine goes on.
     """
     from unstale.adapters.addresses import Gate
+    from unstale.adapters.dialling import dialler
     from unstale.adapters.http_upstream import HttpUpstream
-    from unstale.adapters.tunnel import dialler
     from unstale.cli.compose import open_store
     from unstale.cli.serve import address
     from unstale.cli.token import token_of

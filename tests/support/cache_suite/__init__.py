@@ -26,6 +26,7 @@ class Said:
     #: raised after this many bytes
     breaks_after: int | None = None
     closed: bool = False
+    trailers: Sequence[tuple[str, str]] = ()
 
     @property
     def body(self) -> AsyncIterator[bytes]:

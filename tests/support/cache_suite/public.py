@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -78,9 +79,26 @@ async def run(directory: Path) -> dict[str, Any]:
     return found
 
 
+def kinds(directory: Path) -> dict[str, str]:
+    """What the suite says of each test: that it is required, optimal, or only looks."""
+    node = shutil.which("node")
+    assert node is not None, "node is not installed"
+    listing = (
+        "const {default: groups} = await import(process.argv[1]);"
+        "console.log(JSON.stringify(Object.fromEntries("
+        "groups.flatMap(group => group.tests).map(test => [test.id, test.kind || 'required']))))"
+    )
+    order = [node, "--input-type=module", "-e", listing, (directory / "tests" / "index.mjs").resolve().as_uri()]
+    found: dict[str, str] = json.loads(subprocess.run(order, check=True, capture_output=True).stdout)
+    return found
+
+
 if __name__ == "__main__":
-    verdicts = asyncio.run(run(Path(sys.argv[1])))
+    verdicts, judged = asyncio.run(run(Path(sys.argv[1]))), kinds(Path(sys.argv[1]))
     for name, verdict in verdicts.items():
         if verdict is not True:
-            sys.stdout.write(f"{name}: {verdict}\n")
+            sys.stdout.write(f"{name} ({judged[name]}): {verdict}\n")
+    for kind in sorted(set(judged.values())):
+        passing = [verdict is True for name, verdict in verdicts.items() if judged[name] == kind]
+        sys.stdout.write(f"{kind}: {sum(passing)} of {len(passing)}\n")
     sys.stdout.write(f"{sum(v is True for v in verdicts.values())} of {len(verdicts)} pass\n")

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import pytest
 
 from support.loopback import Loopback, Speech, answer, redirect
+from support.patience import BUSY
+from support.tls import certificate, server_side
 from unstale.adapters.addresses import Gate
 from unstale.adapters.http_upstream import HttpUpstream
 from unstale.errors import InputError
 
+__all__ = ["certificate"]
 T = TypeVar("T")
 
 
@@ -61,7 +65,7 @@ def test_nothing_is_added_but_host_and_length() -> None:
     host = {"host": asked[0]["host"]}
     assert asked == [
         {"": "GET /x HTTP/1.1"} | host,
-        {"": "GET /x HTTP/1.1", "accept": "text/html", "x": "ü"} | host,
+        {"": "GET /x HTTP/1.1", "accept": "text/html", "empty": "", "x": "ü"} | host,
         {"": "HEAD /x HTTP/1.1"} | host,
         {"": "PURGE /x HTTP/1.1"} | host,
         {"": "PUT /x HTTP/1.1", "content-length": "0"} | host,
@@ -163,3 +167,107 @@ def test_only_web_addresses_are_asked() -> None:
 
     with pytest.raises(InputError, match="must be http or https"):
         talk(b"", scene)
+
+
+def test_a_connection_is_used_again_and_asked_anew_if_it_was_closed() -> None:
+    async def twice(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer(b"first"))
+        await reader.readuntil(b"\r\n\r\n")  # The second request meets a connection that is being closed.
+
+    async def scene(upstream: HttpUpstream, server: Loopback) -> tuple[list[bytes], int]:
+        kept = [(await whole(upstream, server))[2] for _ in range(3)]
+        assert server.connections == 1
+        server.speeches["/x"] = twice
+        return kept + [(await whole(upstream, server))[2] for _ in range(2)], server.connections
+
+    assert talk(answer(b"kept"), scene) == ([b"kept"] * 3 + [b"first"] * 2, 2)
+
+
+def test_what_must_not_be_asked_twice_goes_over_a_new_connection() -> None:
+    async def scene(upstream: HttpUpstream, server: Loopback) -> int:
+        for method in ("GET", "POST", "PATCH", "GET"):
+            await whole(upstream, server, method)
+        return server.connections
+
+    assert talk(answer(b""), scene) == 3
+
+
+def test_trailers_come_behind_the_body() -> None:
+    said = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nnews\r\n0\r\nX-Sum: 7\r\n\r\n"
+
+    async def scene(upstream: HttpUpstream, server: Loopback) -> tuple[bytes, list[tuple[str, str]]]:
+        answered = await upstream.ask("GET", f"{server.origin}/x", [])
+        return b"".join([chunk async for chunk in answered.body]), list(answered.trailers)
+
+    assert talk(said, scene) == (b"news", [("x-sum", "7")])
+
+
+def test_no_more_connections_than_allowed() -> None:
+    at_once = most = 0
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0.02)
+        at_once -= 1
+        writer.write(answer(b"news"))
+        await writer.drain()
+
+    async def play() -> list[bytes]:
+        upstream = HttpUpstream(Gate(["127.0.0.0/8"]), seconds=BUSY, connections=3)
+        async with Loopback({"/x": slow}) as server:
+            found = await asyncio.gather(*[whole(upstream, server) for _ in range(20)])
+            await upstream.close()
+        return [body for *_, body in found]
+
+    assert asyncio.run(play()) == [b"news"] * 20
+    assert most <= 3
+
+
+def test_a_line_break_does_not_get_into_a_request() -> None:
+    with pytest.raises(InputError, match="line break"):
+        talk(b"", lambda upstream, server: whole(upstream, server, lines=[("x", "a\r\nhost: b")]))
+
+
+# https
+
+
+def over_tls(certificate: tuple[str, str], speech: Speech, ca_file: str) -> bytes:
+    async def play() -> bytes:
+        upstream = HttpUpstream(Gate(["127.0.0.0/8"]), seconds=BUSY, ca_file=ca_file)
+        try:
+            async with Loopback({"/x": speech}, tls=server_side(certificate, "http/1.1")) as server:
+                return (await whole(upstream, server))[2]
+        finally:
+            await upstream.close()
+
+    return asyncio.run(play())
+
+
+CLOSED = b"HTTP/1.1 200 OK\r\n\r\nnews"
+
+
+async def parting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(CLOSED)
+    await writer.drain()
+
+
+async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Close the connection below TLS, as somebody in between could."""
+    writer.write(CLOSED)
+    await writer.drain()
+    below = writer.get_extra_info("socket")
+    below.shutdown(socket.SHUT_WR)
+    await reader.read()
+
+
+def test_over_tls_an_end_is_said(certificate: tuple[str, str]) -> None:
+    assert over_tls(certificate, parting, certificate[0]) == b"news"
+    with pytest.raises(ConnectionError, match="broke off"):
+        over_tls(certificate, cut, certificate[0])
+
+
+def test_certificates_are_looked_at(certificate: tuple[str, str]) -> None:
+    with pytest.raises(ConnectionError, match="certificate is not trusted"):
+        over_tls(certificate, answer(b"news"), "")

@@ -17,7 +17,7 @@ from unstale.server.problems import problem
 from unstale.server.proxy.cache import Cache
 from unstale.server.proxy.door import Door
 from unstale.server.proxy.fields import Fields, directives, members
-from unstale.server.proxy.framing import INTERIM, TUNNEL
+from unstale.server.proxy.framing import INTERIM, TRAILERS, TUNNEL
 from unstale.server.proxy.origin import Asked, Served
 from unstale.server.proxy.upstream import Interim, Line, Upstream
 
@@ -165,6 +165,10 @@ class Proxy:
         address = origin + "".join(chr(c) if 0x21 <= c <= 0x7E else f"%{c:02X}" for c in path + query)
         onward = self._door.stripped(fields.end_to_end()).without({"host", "content-length", "expect"})
         onward = onward.having(("via", _listed(onward.joined("via"), f"{scope['http_version']} {self._name}")))
+        # Who takes trailers says so, and to each hop anew [RFC 9110 6.5.1].
+        trailed = TRAILERS in scope.get("extensions", {}) and "trailers" in members((fields.joined("te") or "").lower())
+        if trailed:
+            onward = onward.having(("te", "trailers"), ("connection", "te"))
         wish = directives(fields.joined("cache-control"))
         asked = Asked(method, address, onward, wish, body or None, self._interim(scope, send))
         try:
@@ -179,7 +183,7 @@ class Proxy:
             self._teller = self._teller or asyncio.create_task(self._tell(self._fleet))
         if served is None:
             return await self._refuse(send, method, 504, "nothing is stored that answers, and only that was asked for")
-        await self._send(send, method, served)
+        await self._send(send, method, served, trailed)
         return None
 
     def _interim(self, scope: Message, send: Send) -> Interim | None:
@@ -225,30 +229,37 @@ class Proxy:
             more = message.get("more_body", False)
         return b"".join(chunks)
 
-    async def _send(self, send: Send, method: str, served: Served) -> None:
-        fields = served.fields
+    async def _send(self, send: Send, method: str, served: Served, trailed: bool) -> None:
+        fields, answered = served.fields, served.answered
+        # Only behind chunks there is room for them; those of a body that is here already are known.
+        trailed = trailed and answered is not None and "content-length" not in fields and method != "HEAD"
+        trailed = trailed and (not isinstance(served.body, bytes) or bool(_trailers(served)))
         if served.status >= 600:
             return await self._refuse(send, method, 502, f"the origin answered with status {served.status}")
         if served.status in (204, 304):
             fields = fields.without({"content-length"})
-        elif isinstance(served.body, bytes) and method != "HEAD":
+        elif isinstance(served.body, bytes) and method != "HEAD" and not trailed:
             fields = fields.having(("content-length", str(len(served.body))))
         fields = fields.having(
             ("via", _listed(fields.joined("via"), f"1.1 {self._name}")),
             ("cache-status", _listed(fields.joined("cache-status"), f"{self._name}; {served.how}")),
         )
-        await send({"type": "http.response.start", "status": served.status, "headers": _lines(fields)})
-        if isinstance(served.body, bytes):
-            return await send({"type": "http.response.body", "body": b"" if method == "HEAD" else served.body})
+        start = {"type": "http.response.start", "status": served.status, "headers": _lines(fields)}
+        await send({**start, "trailers": True} if trailed else start)
+        last = served.body if isinstance(served.body, bytes) and method != "HEAD" else b""
         try:
-            async for chunk in served.body:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            if not isinstance(served.body, bytes):
+                async for chunk in served.body:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
         except OSError:
             return None  # The server breaks the connection off, which is all that can still be said.
         finally:
-            if served.close is not None:
-                await served.close()
-        return await send({"type": "http.response.body", "body": b""})
+            if answered is not None:
+                await answered.close()
+        await send({"type": "http.response.body", "body": last})
+        if trailed:
+            await send({"type": TRAILERS, "headers": _trailers(served)})
+        return None
 
     async def _refuse(self, send: Send, method: str, status: int, detail: str) -> None:
         await _send(send, method, problem(status, detail))
@@ -263,6 +274,12 @@ async def _send(send: Send, method: str, said: tuple[int, list[tuple[bytes, byte
 async def _quietly(sending: Awaitable[None]) -> None:
     with suppress(OSError):  # An interim answer is a courtesy.
         await sending
+
+
+def _trailers(served: Served) -> list[tuple[bytes, bytes]]:
+    """What goes on to the client of the lines behind a body."""
+    assert served.answered is not None
+    return _lines(Fields.of(served.answered.trailers).end_to_end().without({"content-length", "host"}))
 
 
 def _listed(before: str | None, last: str) -> str:

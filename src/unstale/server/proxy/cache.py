@@ -137,8 +137,8 @@ class Cache:
                 async for _ in served.body:
                     pass
         finally:
-            if served.close is not None:
-                await served.close()
+            if served.answered is not None:
+                await served.answered.close()
         return served
 
     async def _together(self, asked: Asked) -> Served:
@@ -226,7 +226,7 @@ class Cache:
         told_lifetime = rules.explicit_lifetime(fields, rules.control_of(fields), asked_at) is not None
         if asked.method == "POST" and answered.status == 200 and told_lifetime and _of_itself(asked.address, fields):
             return await self._origin.deliver(asked, answered, asked_at, None, why)
-        return Served(answered.status, passed(fields, self._now()), answered.body, told, answered.close)
+        return Served(answered.status, passed(fields, self._now()), answered.body, told, answered)
 
     def _forget_near(self, address: str, said: str) -> None:
         """Forget what an answer points to, if it is of the same origin: nobody may empty another's stock."""

@@ -14,16 +14,18 @@ Lines = list[tuple[bytes, bytes]]
 INTERIM = "http.response.interim"
 #: the name under which it finds how to turn a connection into a tunnel
 TUNNEL = "tunnel"
+#: the name under which it finds that it may send lines behind a body, as ASGI has it
+TRAILERS = "http.response.trailers"
 
 
 class Framing:
     """One answer. `write` sends and waits while the client is behind; `keep` says whether more may follow."""
 
-    __slots__ = ("_bare", "_chunked", "_method", "_version", "_write", "begun", "ended", "keep")
+    __slots__ = ("_bare", "_chunked", "_method", "_trailed", "_version", "_write", "begun", "ended", "keep")
 
     def __init__(self, write: Callable[[bytes], Awaitable[None]], method: str, version: str, keep: bool) -> None:
         self._write, self._method, self._version, self.keep = write, method, version, keep
-        self._chunked = self._bare = self.begun = self.ended = False
+        self._chunked = self._bare = self._trailed = self.begun = self.ended = False
 
     async def send(self, message: Message) -> None:
         """One message of an ASGI application."""
@@ -33,15 +35,22 @@ class Framing:
             if self._version == "1.1":
                 await self._write(head(message["status"], message["headers"]))
         elif kind == "http.response.start":
+            self._trailed = message.get("trailers", False)
             await self._start(message["status"], list(message["headers"]))
+        elif kind == TRAILERS:
+            await self._end(message["headers"])
         else:
             body, more = message.get("body", b""), message.get("more_body", False)
             data = b"" if self._bare else b"%x\r\n%b\r\n" % (len(body), body) if self._chunked and body else body
-            if not more:
-                data += b"0\r\n\r\n" if self._chunked else b""
-                self.ended = True
             if data:
                 await self._write(data)
+            if not more and not self._trailed:
+                await self._end([])
+
+    async def _end(self, trailers: Lines) -> None:
+        if self._chunked:
+            await self._write(b"0\r\n" + b"".join([b"%b: %b\r\n" % line for line in trailers]) + b"\r\n")
+        self.ended = True
 
     async def _start(self, status: int, lines: Lines) -> None:
         self._bare = self._method == "HEAD" or status in (204, 304)

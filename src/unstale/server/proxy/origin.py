@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 
 from unstale.server.dates import as_date
@@ -39,8 +39,8 @@ class Served:
     fields: Fields
     body: bytes | AsyncIterator[bytes]
     how: str
-    #: to be called when the body is taken, or no longer wanted
-    close: Callable[[], Awaitable[None]] | None = None
+    #: the answer it is passed on from: to be closed when the body is taken or no longer wanted, and then has trailers
+    answered: Answered | None = None
 
 
 class Origin:
@@ -138,7 +138,7 @@ class Origin:
         if kept is None:
             if old is not None and status < 500 and status != 304:
                 self._stock.drop(old)
-            return Served(status, passed(fields, taken_at), answered.body, told, answered.close)
+            return Served(status, passed(fields, taken_at), answered.body, told, answered)
         ahead, size = [], 0
         pieces = answered.body
         async for chunk in pieces:
@@ -146,17 +146,17 @@ class Origin:
             size += len(chunk)
             if size > AHEAD:
                 long = self._kept_on_the_way(kept, ahead, pieces)
-                return Served(status, passed(fields, taken_at), long, f"{told}; stored", answered.close)
+                return Served(status, passed(fields, taken_at), long, f"{told}; stored", answered)
         body = b"".join(ahead)
         done = rules.whole(kept, body)
         if done is not None:
             self._stock.put(done)
-        served = Served(status, passed(fields, taken_at), body, told + ("; stored" if done else ""))
+        served = Served(status, passed(fields, taken_at), body, told + ("; stored" if done else ""), answered)
         # The client may hold the very response that we now hold too.
         if done is not None and status == 200 and any(name in asked.fields for name in CONDITIONS):
             found = reply(done, "GET", asked.fields.without({"range"}), taken_at)
             if found is not None and found.status == 304:
-                return replace(served, status=304, fields=found.fields.without({"age"}), body=b"")
+                return replace(served, status=304, fields=found.fields.without({"age"}), body=b"", answered=None)
         return served
 
     async def _kept_on_the_way(

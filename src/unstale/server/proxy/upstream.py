@@ -25,6 +25,10 @@ class Answered(Protocol):
     def body(self) -> AsyncIterator[bytes]:
         """The body, not decoded."""
 
+    @property
+    def trailers(self) -> Sequence[Line]:
+        """The lines behind the body, once it has been taken to its end; names in lower case."""
+
     async def close(self) -> None:
         """Want no more of the body; after its end this does nothing."""
 

@@ -1,7 +1,8 @@
 """The proxy's side of HTTP/1.1 on the wire: what a server of web pages need not do and a proxy must.
 
-It passes interim answers on while the final one is awaited, adds no field of its own, keeps addresses as they were
-written, and opens tunnels. Requests are read by llhttp; each is handed to an ASGI application, one after the other.
+It passes interim answers on while the final one is awaited and trailers behind it, adds no field of its own, keeps
+addresses as they were written, and opens tunnels. Requests are read by llhttp; each is handed to an ASGI application,
+one after the other.
 
 Rules of this file:
 1. A head must come in time and be of bounded length; who is too slow, or speaks otherwise than HTTP/1, is sent away.
@@ -17,7 +18,7 @@ from collections.abc import Awaitable, Callable
 
 import httptools
 
-from unstale.server.proxy.framing import INTERIM, TUNNEL, Framing, Message, head
+from unstale.server.proxy.framing import INTERIM, TRAILERS, TUNNEL, Framing, Message, head
 from unstale.server.proxy.tunnels import tunnel
 
 App = Callable[[Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]
@@ -135,7 +136,7 @@ class Wire(asyncio.Protocol):
             "raw_path": path,
             "query_string": query,
             "headers": self._lines,
-            "extensions": {INTERIM: {}, TUNNEL: self._tunnel},
+            "extensions": {INTERIM: {}, TRAILERS: {}, TUNNEL: self._tunnel},
         }
         self._head_size = 0
         self._line.append(asked)
