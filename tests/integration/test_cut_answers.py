@@ -8,12 +8,14 @@ import ssl
 import struct
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from urllib.parse import quote
 
 import pytest
 
 from support.cuts import CUTS, NEWS, PACKED, WHOLE
 from support.loopback import Loopback, Speech
+from support.patience import BUSY
 from support.tls import certificate, server_side
 from unstale.adapters.addresses import Gate
 from unstale.adapters.http_fetcher import HttpFetcher
@@ -170,6 +172,11 @@ SECOND: dict[str, tuple[Callable[[bytes], list[bytes]], bool]] = {
         lambda s: [frame(1, 4, s, GZIP), frame(0, 0, s, PACKED["gzip"][:-9]), frame(3, 0, s, bytes(4))],
         False,
     ),
+    "reset without an error, nothing stated": (
+        lambda s: [frame(1, 4, s, OK), frame(0, 0, s, b"half"), frame(3, 0, s, bytes(4))],
+        False,
+    ),
+    "reset without an error before the body": (lambda s: [frame(1, 4, s, OK), frame(3, 0, s, bytes(4))], False),
     "gone away": (
         lambda s: [frame(1, 4, s, OK), frame(0, 0, s, b"half"), frame(7, 0, bytes(4), bytes(8))],
         True,
@@ -191,9 +198,44 @@ def test_no_cut_answer_in_http_2_is_polled(name: str, certificate: tuple[str, st
     assert (got.answer, got.body) == (Answer.FAILED, None)
 
 
-def test_an_answer_in_http_2_is_whole_with_its_last_frame(certificate: tuple[str, str]) -> None:
-    got = second(certificate, lambda s: [frame(1, 4, s, OK), frame(0, 0, s, b"half"), frame(0, 1, s, b" whole")])
-    assert (got.answer, got.body) == (Answer.CHANGED, b"half whole")
+def test_an_answer_in_http_2_is_whole_by_its_length(certificate: tuple[str, str]) -> None:
+    said = OK + b"\x0f\x0d\x0210"
+    got = second(certificate, lambda s: [frame(1, 4, s, said), frame(0, 0, s, b"half"), frame(0, 1, s, b" whole")])
+    assert (got.answer, got.body, got.requests) == (Answer.CHANGED, b"half whole", 1)
+
+
+def test_what_nothing_proves_to_be_whole_is_asked_for_over_http_1(certificate: tuple[str, str]) -> None:
+    """libcurl does not tell a last frame from a reset without an error."""
+    spoke: list[str] = []
+
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
+            if (await reader.readexactly(3)) == b"PRI":
+                await reader.readexactly(21)
+                writer.write(frame(4, 0, bytes(4), b""))
+                while True:
+                    head = await reader.readexactly(9)
+                    await reader.readexactly(int.from_bytes(head[:3], "big"))
+                    if head[3] == 1:
+                        spoke.append("2")
+                        writer.write(frame(1, 4, head[5:], OK) + frame(0, 1, head[5:], b"half whole"))
+            while await reader.readuntil(b"\r\n\r\n"):
+                spoke.append("1.1")
+                writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na\r\nhalf whole\r\n0\r\n\r\n")
+        writer.close()
+
+    async def play() -> list[Fetched]:
+        server = await asyncio.start_server(speak, "127.0.0.1", 0, ssl=server_side(certificate, "h2", "http/1.1"))
+        fetcher = HttpFetcher(HERE, ca_file=certificate[0])
+        at = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        found = [await fetcher.fetch(Request(at, seconds=BUSY)) for _ in range(2)]
+        await fetcher.close()
+        server.close()
+        await server.wait_closed()
+        return found
+
+    assert [(got.body, got.requests) for got in asyncio.run(play())] == [(b"half whole", 2), (b"half whole", 1)]
+    assert spoke == ["2", "1.1", "1.1"]
 
 
 # The proxy.

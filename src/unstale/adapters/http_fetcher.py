@@ -23,7 +23,7 @@ from unstale.adapters.addresses import Gate, WebAddress, web_address
 from unstale.adapters.curl_driver import driver
 from unstale.adapters.http_age import aged
 from unstale.adapters.retry_headers import http_date, wait
-from unstale.adapters.transfer import NO_BODY, NO_CODING, WHOLE, Reply, Transfer
+from unstale.adapters.transfer import NO_BODY, NO_CODING, NO_PROOF, WHOLE, Reply, Transfer
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Fetched, Request
@@ -31,6 +31,8 @@ from unstale.ports import Fetched, Request
 MOST_REDIRECTS = 5
 #: longest validator worth sending back
 LONGEST_VALIDATOR = 1024
+#: origins that are remembered for answers over HTTP/2 that nothing proves to be whole
+MOST_PLAIN = 10_000
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _PRINTABLE = re.compile(r"[\x20-\x7e]*")
@@ -76,6 +78,8 @@ class HttpFetcher:
         self._ca_file = ca_file or ssl.get_default_verify_paths().cafile
         self._driver = driver(connections)
         self._idle: list[Transfer] = []
+        #: origins to be asked over HTTP/1.1, the one that was learned first in front
+        self._plain: dict[str, None] = {}
 
     async def fetch(self, request: Request) -> Fetched:
         """Look once; see `unstale.ports.Fetcher` for what is promised."""
@@ -87,16 +91,16 @@ class HttpFetcher:
     async def look(self, request: Request) -> Reply:
         """Ask and follow redirects; any status is an answer. A body cut at the limit comes with a reason."""
         deadline = asyncio.get_running_loop().time() + request.seconds
-        received = 0
+        received = sent = 0
         try:
             lines = _lines(request)
             here = web_address(request.address)
         except InputError as error:
             return Reply(reason=str(error))
-        for sent in range(1, MOST_REDIRECTS + 2):
-            left = deadline - asyncio.get_running_loop().time()
-            reply = await self._hop(here, lines, left, request)
+        for _ in range(MOST_REDIRECTS + 1):
+            reply = await self._hop(here, lines, deadline, request)
             received += reply.received
+            sent += reply.requests
             location = reply.headers.get("location") if reply.status in _REDIRECTS else None
             if reply.reason or location is None:
                 return reply if sent == 1 else replace(reply, received=received, requests=sent)
@@ -113,7 +117,7 @@ class HttpFetcher:
                 lines = _conditions(request)
             here = there
         reason = f"{here.host}: it redirects more than {MOST_REDIRECTS} times"
-        return Reply(reason=reason, address=here.text, received=received, requests=MOST_REDIRECTS + 1)
+        return Reply(reason=reason, address=here.text, received=received, requests=sent)
 
     async def close(self) -> None:
         """Give back connections; what is in flight ends as FAILED."""
@@ -122,13 +126,25 @@ class HttpFetcher:
             transfer.curl.close()
         self._idle.clear()
 
-    async def _hop(self, here: WebAddress, lines: list[str], left: float, request: Request) -> Reply:
+    async def _hop(self, here: WebAddress, lines: list[str], deadline: float, request: Request) -> Reply:
+        """Ask once; over HTTP/1.1, where every end is said, if an answer over HTTP/2 may have been cut."""
+        reply = await self._once(here, lines, deadline, request)
+        if not reply.reason.endswith(NO_PROOF):
+            return reply
+        self._plain[here.origin] = None
+        if len(self._plain) > MOST_PLAIN:
+            del self._plain[next(iter(self._plain))]
+        again = await self._once(here, lines, deadline, request)
+        return replace(again, received=reply.received + again.received, requests=2)
+
+    async def _once(self, here: WebAddress, lines: list[str], deadline: float, request: Request) -> Reply:
         if self._driver.closed:
             return Reply(reason="the fetcher is closed")
         if self._proxy and (refused := self._refused_literal(here.host)):
             return Reply(reason=_refusal(here.host, refused))
         transfer = self._idle.pop() if self._idle else self._new()
-        curl = transfer.begin(here.text, lines, max(left, 0.001), request.limit)
+        left = max(deadline - asyncio.get_running_loop().time(), 0.001)
+        curl = transfer.begin(here.text, lines, left, request.limit, plainly=here.origin in self._plain)
         try:
             code = await self._driver.exchange(curl)
         except asyncio.CancelledError:

@@ -4,7 +4,8 @@ Rules of this file:
 1. An end that was not seen is a failure: of the header section (its blank line), of the length that was stated, and of
    the coding. libcurl takes some answers for whole that were cut, and undoes codings without looking for their end.
 2. A plain body without a stated length ends where its connection is closed and not reset. In HTTP/2 libcurl also takes
-   a stream that is reset without an error for ended.
+   a stream that is reset without an error for ended, and does not tell: an answer without a length or a coding
+   that ends by itself is not whole there, and to be asked for again over HTTP/1.1.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ MOST_HEADERS = 262_144
 #: why an answer is not whole: its headers, its body by length, its body by coding, its coding
 NO_HEAD, NO_BODY = "its headers ended before their end", "the body ended before its stated end"
 NO_END, NO_CODING = "the compressed body ended before its end", "the body could not be decoded"
+NO_PROOF = "nothing says that its answer over HTTP/2 is whole"
 _OURS = {"cache-status", "content-location", "replica-status"}
 _OF_BODY = {"content-type", "content-encoding", "content-length", "transfer-encoding"}
 _OF_TIME = {"etag", "last-modified", "expires", "age", "cache-control"}
@@ -66,20 +68,22 @@ class Transfer:
         # Codings are undone here, not by libcurl, which does not look for their end.
         curl.setopt(pycurl.ACCEPT_ENCODING, OFFERED)
         curl.setopt(pycurl.HTTP_CONTENT_DECODING, 0)
-        curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open)
         # libcurl bounds the headers; reading them line by line in Python would be a tenth of a poll.
         curl.setopt(pycurl.HEADERFUNCTION, self._lines.append)
         curl.setopt(pycurl.WRITEFUNCTION, self._write)
 
-    def begin(self, address: str, lines: list[str], seconds: float, limit: int) -> pycurl.Curl:
-        """Forget the last exchange and make ready for the next."""
+    def begin(
+        self, address: str, lines: list[str], seconds: float, limit: int, *, plainly: bool = False
+    ) -> pycurl.Curl:
+        """Forget the last exchange and make ready for the next, over HTTP/1.1 if `plainly`."""
         self._lines.clear()
         self.status, self._size, self._raw, self._limit = 0, 0, 0, limit
         self._decoder: Decoder | None = None
         self.refused = self.fault = ""
         curl = self.curl
         curl.setopt(pycurl.URL, address)
+        curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1 if plainly else pycurl.CURL_HTTP_VERSION_2TLS)
         # An empty list would leave the lines of the poll before, which were for somebody else.
         if lines:
             curl.setopt(pycurl.HTTPHEADER, lines)
@@ -110,7 +114,10 @@ class Transfer:
             return NO_BODY
         if self._decoder is None:
             # Not one byte of a body that would have to end by itself.
-            return NO_END if codings_of(headers.get("content-encoding", "")) else ""
+            if codings_of(headers.get("content-encoding", "")):
+                return NO_END
+            over_second = self.curl.getinfo(pycurl.INFO_HTTP_VERSION) == pycurl.CURL_HTTP_VERSION_2_0
+            return NO_PROOF if length is None and over_second else ""
         return "" if self._decoder.whole else NO_END
 
     def too_many_headers(self) -> bool:

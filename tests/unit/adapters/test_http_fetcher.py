@@ -453,9 +453,9 @@ def test_http_2_where_the_source_speaks_it(certificate: tuple[str, str]) -> None
             while True:
                 head = await reader.readexactly(9)
                 await reader.readexactly(int.from_bytes(head[:3], "big"))
-                if head[3] == 1:  # the request's headers: answer them with status 200 (0x88 in HPACK) and a body
+                if head[3] == 1:  # the request's headers: answer with status 200 (0x88 in HPACK), length 3
                     stream = head[5:]
-                    writer.write(b"\x00\x00\x01\x01\x04" + stream + b"\x88")
+                    writer.write(b"\x00\x00\x05\x01\x04" + stream + b"\x88\x0f\x0d\x013")
                     writer.write(b"\x00\x00\x03\x00\x01" + stream + b"two")
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             pass
