@@ -76,6 +76,8 @@ COMMON: Mapping[str, Form] = {
     "timeout": NUMBER,
     "limit": NUMBER,
 }
+#: what may be said of sources on the web: that caches in front of them are told of changes, and worth asking early
+_WEB: Mapping[str, Form] = {**COMMON, "early": FLAG}
 _WAY = {
     **dict.fromkeys(
         ("username", "password", "host_key", "key", "secret", "token", "endpoint", "region", "account"), TEXT
@@ -103,8 +105,8 @@ _DATABASES = (
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("http", "anything on the web", ("http", "https"), COMMON),
-        Kind("feed", "RSS, Atom or JSON Feed: what counts is its entries", ("http", "https"), COMMON),
+        Kind("http", "anything on the web", ("http", "https"), _WEB),
+        Kind("feed", "RSS, Atom or JSON Feed: what counts is its entries", ("http", "https"), _WEB),
         Kind(
             "file",
             "files, folders and objects",

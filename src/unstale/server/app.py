@@ -67,7 +67,7 @@ class App:
 
 def _of_a_copy(scope: Scope) -> bool:
     path: str = scope.get("path", "")
-    return scope["type"] == "http" and (path.startswith("/copies/") or path == "/copy")
+    return scope["type"] == "http" and (path.startswith("/copies/") or path in ("/copy", "/copy/_meta"))
 
 
 def replica(

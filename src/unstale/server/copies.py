@@ -1,5 +1,7 @@
 """`GET /copies/{id}` and `GET /copy?source=ADDRESS`: copies, as fresh as the store knows them when they are sent.
 
+With `/_meta` behind the path: what is known of the copy, under the same bounds, without its bytes.
+
 Rules of this file:
 1. Every request asks whether the store has moved. What is kept in memory only saves work: bodies, and the header
    fields that stay the same from one observation to the next.
@@ -22,6 +24,7 @@ from unstale.server import bounds, encodings, headers
 from unstale.server.conditions import Reply, reply
 from unstale.server.headers import Field
 from unstale.server.heads import Heads
+from unstale.server.meta import meta
 from unstale.server.outlooks import Outlooks
 from unstale.server.problems import problem
 from unstale.server.shelf import Asker
@@ -51,6 +54,8 @@ _READ = frozenset(
     b"accept-encoding cache-control if-match if-modified-since if-none-match if-range if-unmodified-since range "
     b"sec-fetch-mode upgrade-insecure-requests".split()
 )
+#: behind the path of a copy: only what is known of it
+META = "/_meta"
 _ALLOW = (b"allow", b"GET, HEAD")
 
 
@@ -130,7 +135,7 @@ class Copies:
             asked[name] = f"{asked[name]}, {text.decode('latin-1')}" if name in asked else text.decode("latin-1")
         query = _query(scope["query_string"]) if scope["query_string"] else {}
         more: list[Field] = []
-        path = scope["path"]
+        path, about = scope["path"].removesuffix(META), scope["path"].endswith(META)
         if path == "/copy":
             address = query.pop("source", "")
             source = self._shelf.find(address) if address else None
@@ -148,7 +153,7 @@ class Copies:
         if head is None:
             return problem(404, f"there is no source {source}")
         now = self._clock()
-        if wish.version is not None:
+        if wish.version is not None and not about:
             return await self._version(source, wish.version, scope["method"], asked, more, now)
         detail = b""
         if wish is not bounds.NONE:
@@ -158,6 +163,8 @@ class Copies:
             detail, head, now = met, self._heads.of(source) or head, self._clock()
         if not head.version:
             return problem(503, f"source {source} has no copy yet", _retry(head, now))
+        if about:
+            return await self._about(source, head, wish.version or head.version, now)
         if scope["method"] == "GET":
             self._read[source] = self._read.get(source, 0) + 1
         return await self._newest(source, head, scope["method"], asked, more, now, detail)
@@ -235,6 +242,13 @@ class Copies:
         fields += coded.about
         fields += more
         return reply(coded.etag, coded.body, fields, method, asked)
+
+    async def _about(self, source: int, head: Head, version: int, now: float) -> Reply:
+        edition = self._shelf.edition(source, version)
+        if edition is None:
+            return problem(404, f"version {version} of source {source} is not kept")
+        fresh = await self._outlooks.fresh(source, head, now)
+        return meta(head, edition, now, fresh, self._name.decode().strip('"'))
 
     async def _version(
         self, source: int, version: int, method: str, asked: dict[bytes, str], more: list[Field], now: float

@@ -29,7 +29,7 @@ def test_a_misspelt_option_is_told_what_was_meant() -> None:
         "option 'chnaged' is not known for sql: did you mean 'changed'?"
     )
     assert refused(WEB, "http", {"changed": "at"}) == (
-        "option 'changed' is not known for http: there are title, tags, headers, normalise, timeout, limit"
+        "option 'changed' is not known for http: there are title, tags, headers, normalise, timeout, limit, early"
     )
     assert refused(WEB, "htp") == "kind 'htp' is unknown: did you mean 'http'?"
     assert refused(WEB, "memory").startswith("kind 'memory' is unknown: choose one of http, feed,")
@@ -119,3 +119,12 @@ def test_what_an_older_version_took_may_stay_and_nothing_new_like_it() -> None:
 def test_who_is_told_of_changes_sees_names_instead_of_secrets() -> None:
     told = event_text(Event(1, 1, "https://a.org/x?api_key=abcdef&b=1", 1, 0.0, b""))
     assert b'"https://a.org/x?api_key=$API_KEY&b=1"' in told
+
+
+def test_caches_may_be_asked_early_where_the_owner_says_so() -> None:
+    check_options(KINDS["http"], {"early": True})
+    check_options(KINDS["feed"], {"early": False})
+    with pytest.raises(InputError, match="early"):
+        check_options(KINDS["http"], {"early": "yes"})
+    with pytest.raises(InputError, match="early"):
+        check_options(KINDS["sql"], {"early": True})

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import hashlib
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import apsw
@@ -132,6 +134,29 @@ def test_by_address(kept: Kept, app: object) -> None:
     assert (got.status, got.body, got.fields["content-location"]) == (200, TEXT, "/copies/1")
     assert asked(app, "/copy?source=https://b.example").status == 404
     assert asked(app, "/copy").status == 404
+
+
+def test_what_is_known_of_a_copy_as_json(kept: Kept, app: object) -> None:
+    kept.poll(TEXT)
+    kept.now += 60
+    kept.poll()
+    kept.now += 12.5
+    got = asked(app, "/copies/1/_meta")
+    told = json.loads(got.body)
+    fields = asked(app, "/copies/1").fields
+    assert (got.status, got.fields["content-type"]) == (200, "application/json")
+    assert read_date(fields["date"]) == datetime.fromisoformat(told["as_of"]).timestamp()
+    assert read_date(fields["expires"]) == datetime.fromisoformat(told["expires_at"]).timestamp()
+    assert read_date(fields["last-modified"]) == datetime.fromisoformat(told["modified_at"]).timestamp()
+    assert f"fresh={told['fresh']:.3f};by={told['fresh_by']}" in fields["replica-status"]
+    assert (told["version"], told["hops"], told["via"], told["failures"]) == (1, 1, [], 0)
+    assert (told["sha256"], told["bytes"]) == (hashlib.sha256(TEXT).hexdigest(), len(TEXT))
+    by_address = asked(app, "/copy/_meta?source=https%3A%2F%2Fa.example%2F0")
+    assert json.loads(by_address.body) == told
+    assert asked(app, "/copies/1/_meta", "HEAD").body == b""
+    assert asked(app, "/copies/1/_meta?max_staleness=PT5S").status == 504
+    assert asked(app, "/copies/1/_meta?version=7").status == 404
+    assert asked(app, "/copies/2/_meta").status == 404
 
 
 def test_kept_versions_never_change(kept: Kept, app: object) -> None:

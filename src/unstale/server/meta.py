@@ -1,0 +1,43 @@
+"""`_meta`: what the header fields of a copy say, as JSON, for who cannot read them or has a cache in between."""
+
+from __future__ import annotations
+
+import json
+
+from unstale.ports import Edition, Head
+from unstale.server.headers import SAFE, Field, expires_at, modified
+from unstale.service.documents import iso
+
+
+def meta(head: Head, edition: Edition, now: float, fresh: float, name: str) -> tuple[int, list[Field], bytes]:
+    """A status, its fields and its body. Times are absolute, so that no cache on the way makes them wrong.
+
+    `as_of` is when the copy was last known equal to its source, `fresh` how likely it still is, as `fresh_by` believes.
+    """
+    via = [hop for hop in edition.via.split(", ") if hop]
+    told = {
+        "source": head.source,
+        "version": edition.version,
+        "as_of": iso(head.checked),
+        "changed_at": iso(edition.taken_at),
+        "modified_at": iso(modified(edition)),
+        "expires_at": iso(expires_at(head)),
+        "next_check_at": iso(head.due),
+        "failures": head.failures,
+        "fresh": round(fresh, 3),
+        "fresh_by": name,
+        "told_at": iso(now),
+        "via": via,
+        "hops": len(via) + 1,
+        "media_type": edition.media_type,
+        "bytes": edition.size,
+        "sha256": edition.digest.hex(),
+    }
+    body = json.dumps(told).encode()
+    fields = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        (b"cache-control", b"no-cache"),
+        *SAFE,
+    ]
+    return 200, fields, body
