@@ -53,6 +53,7 @@ EVENTS: dict[str, Kind] = {
     "tell_failed": Kind(WARNING, "someone who is told of changes did not take them; it is tried again"),
     "stop_overdue": Kind(ERROR, "something did not end within the grace; the process was ended"),
     "request_failed": Kind(ERROR, "a fault of ours ended one request to the server"),
+    "stock_unwritten": Kind(WARNING, "what a proxy keeps could not be written; it is still in memory"),
 }
 
 Tell = Callable[[str, Mapping[str, Any]], None]

@@ -54,23 +54,39 @@ async def run(
     token: str | None,
     stop: asyncio.Event | None,
     names: Sequence[str] = (),
+    budget: float | None = None,
+    stock: str | None = None,
     ready: Callable[[int], None] | None = None,
 ) -> None:
     """Serve a pull-through proxy for these origins until `stop` is set, or the process is asked to end.
 
-    `names` are further ones by which clients on this machine may call it.
+    `names` are further ones by which clients on this machine may call it. With a `budget`, what origins leave to us is
+    asked for again when that pays, so many times a second; `stock` is a file that outlives the process.
     """
     from unstale.adapters.addresses import Gate
     from unstale.adapters.dialling import dialler
     from unstale.adapters.http_upstream import HttpUpstream
+    from unstale.adapters.sqlite_stock import SqliteStock
     from unstale.cli.serve import ended
     from unstale.server.proxy.app import Proxy
+    from unstale.server.proxy.durable import Durable
+    from unstale.server.proxy.pricing import Pricing
     from unstale.server.proxy.wire import serve
     from unstale.server.serving import place
 
     host, port = place(host, port)
     gate, known = Gate(allow_networks), origins(texts)
-    proxy = Proxy(HttpUpstream(gate), known, name=name, door=door(host, token, (*known, *names)), dial=dialler(gate))
+    entrance = door(host, token, (*known, *names))
+    pricing = Pricing(budget, time.time()) if budget is not None else None
+    proxy = Proxy(
+        HttpUpstream(gate),
+        known,
+        name=name,
+        pricing=pricing,
+        durable=Durable(SqliteStock(stock), pricing) if stock else None,
+        door=entrance,
+        dial=dialler(gate),
+    )
     try:
         await serve(proxy, host, port, stop=stop or ended(), ready=ready)
     finally:
@@ -104,10 +120,13 @@ async def within(
     from unstale.adapters.addresses import Gate
     from unstale.adapters.dialling import dialler
     from unstale.adapters.http_upstream import HttpUpstream
+    from unstale.adapters.sqlite_stock import SqliteStock
     from unstale.cli.compose import open_store
     from unstale.cli.serve import address
+    from unstale.cli.settings import is_shared
     from unstale.cli.token import token_of
     from unstale.server.proxy.app import Proxy
+    from unstale.server.proxy.durable import Durable
     from unstale.server.proxy.wire import serve
     from unstale.server.serving import place
 
@@ -116,7 +135,9 @@ async def within(
     try:
         host, port = place(*address(listen))
         entrance = door(host, token, (*known, *settings.server.names))
-    except InputError as error:
+        # Beside a store that is a file, so that a restart finds what was kept.
+        rows = None if is_shared(settings.store) else SqliteStock(f"{settings.store}.proxy")
+    except (InputError, StoreError) as error:
         say(f"{error}; going on without the proxy")
         await stop.wait()
         return
@@ -127,6 +148,7 @@ async def within(
         known,
         fleet=joining,
         telling=telling,
+        durable=Durable(rows) if rows is not None else None,
         door=entrance,
         dial=dialler(gate),
         lifetime=lambda where: joining.lifetime(where, application),

@@ -21,6 +21,7 @@ from unstale.cli.logging_option import log_as, log_option
 from unstale.cli.settings import Settings, load, near, settings_options
 from unstale.cli.token import Token, lasting_token, token_of
 from unstale.errors import InputError, sentence
+from unstale.units import DAY, parse_rate
 
 if TYPE_CHECKING:
     from unstale.server.sessions import Role
@@ -60,6 +61,13 @@ GRACE = 5.0
     metavar="NETWORK",
     help="A network that is not public and may be asked by --proxy, like 127.0.0.0/8.",
 )
+@click.option(
+    "--budget",
+    metavar="RATE",
+    help="With --proxy: how often what is kept may be asked for again where its origin does not say how long it lasts, "
+    "like 600/h; what pays most is. Otherwise a tenth of the time since its last change is waited.",
+)
+@click.option("--stock", metavar="FILE", help="With --proxy: a file in which what is kept outlives the process.")
 @log_option
 @click.option("--tied", is_flag=True, hidden=True, help="End when standard input does.")
 def serve(
@@ -71,6 +79,8 @@ def serve(
     weigh: bool,
     proxied: Sequence[str],
     networks: Sequence[str],
+    budget: str | None,
+    stock: str | None,
     log_json: bool,
     tied: bool,
 ) -> None:
@@ -89,7 +99,11 @@ def serve(
       unstale serve --store unstale.db
       curl 'http://127.0.0.1:8600/copies/1?max_age=1h'
       unstale serve --proxy https://example.org --listen 127.0.0.1:8080
+      unstale serve --proxy https://example.org --budget 600/h --stock stock.db
     """
+    if (budget or stock) and not proxied:
+        raise click.UsageError("--budget and --stock are for a proxy: name its origin with --proxy")
+    asking = None if budget is None else parse_rate(budget, "budget") / DAY
     log_as(log_json)
     settings = load(config, store=store)
     host, port = address(listen or settings.server.listen)
@@ -121,6 +135,8 @@ def serve(
                     token=token_of(settings),
                     stop=None,
                     names=settings.server.names,
+                    budget=asking,
+                    stock=stock,
                     ready=ready,
                 )
             )

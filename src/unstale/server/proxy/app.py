@@ -16,9 +16,11 @@ from unstale.ports import Fetched
 from unstale.server.problems import problem
 from unstale.server.proxy.cache import Cache
 from unstale.server.proxy.door import Door
+from unstale.server.proxy.durable import Durable
 from unstale.server.proxy.fields import Fields, directives, members
 from unstale.server.proxy.framing import INTERIM, TRAILERS, TUNNEL
 from unstale.server.proxy.origin import Asked, Served
+from unstale.server.proxy.pricing import Pricing
 from unstale.server.proxy.upstream import Interim, Line, Upstream
 
 Message = MutableMapping[str, Any]
@@ -46,8 +48,9 @@ class Proxy:
     entry makes a reverse proxy, an entry per site a forward one for them. `lifetime` is what was learned of an
     address, in seconds: it replaces the guess where a response does not say how long it is fresh. `fleet` is told
     every `telling` seconds what was asked for; `renew` polls one address, for an engine that knows when that pays.
-    `upload` bounds the bytes of a request's body, `most` all stored responses, `largest` one of them. `door` says who
-    may come in, all if there is none; `dial` connects tunnels, without it none are opened.
+    `upload` bounds the bytes of a request's body, `most` all stored responses, `largest` one of them; `pricing` is
+    the cache's, `durable` keeps its stock for the next time. `door` says who may come in, all if there is none; `dial`
+    connects tunnels, without it none are opened.
     """
 
     def __init__(
@@ -62,6 +65,8 @@ class Proxy:
         most: int = 256 * 2**20,
         largest: int = 16 * 2**20,
         upload: int = 16 * 2**20,
+        pricing: Pricing | None = None,
+        durable: Durable | None = None,
         door: Door | None = None,
         dial: Dial | None = None,
         now: Callable[[], float] = time.time,
@@ -85,8 +90,14 @@ class Proxy:
         self._origins = {host.lower(): origin.rstrip("/") for host, origin in origins.items()}
         # Loops are told by this name, so no two proxies in a row may share it.
         self._name = name or f"unstale-{secrets.token_hex(4)}"
+        watchers = () if durable is None else (durable,)
         learned = lifetime or (lambda address: None)
-        self.cache = Cache(upstream, learned=learned, most=most, largest=largest, now=now)
+        self.cache = Cache(
+            upstream, learned=learned, most=most, largest=largest, pricing=pricing, watchers=watchers, now=now
+        )
+        self._durable = durable
+        if durable is not None:
+            durable.fill(self.cache.stock)
         self._upload, self._fleet, self._telling, self._now = upload, fleet, telling, now
         self._door, self._dial = door or Door(), dial
         self._telling_now: set[asyncio.Future[None]] = set()
@@ -112,6 +123,8 @@ class Proxy:
             self._teller.cancel()
             await asyncio.gather(self._teller, return_exceptions=True)
         await self.cache.close()
+        if self._durable is not None:
+            await self._durable.close()
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from urllib.parse import urljoin, urlsplit
@@ -16,9 +16,10 @@ from unstale.server.dates import read_date
 from unstale.server.proxy import rules
 from unstale.server.proxy.fields import Fields
 from unstale.server.proxy.origin import CONDITIONS, Asked, Origin, Served, passed
+from unstale.server.proxy.pricing import Pricing
 from unstale.server.proxy.replies import Reply, reply
 from unstale.server.proxy.rules import Use
-from unstale.server.proxy.stored import Stock, Stored
+from unstale.server.proxy.stored import Stock, Stored, Watcher
 from unstale.server.proxy.upstream import Upstream
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
@@ -30,7 +31,8 @@ class Cache:
     """A shared cache by RFC 9111 that knows nothing of servers.
 
     `learned` is the lifetime of an address in seconds, where a response does not tell one; `most` bounds the bytes
-    of all stored responses, `largest` those of one.
+    of all stored responses, `largest` those of one. With `pricing`, what an origin leaves to us is asked for again
+    when that pays. `watchers` hear what is kept and what no longer.
     """
 
     def __init__(
@@ -40,11 +42,13 @@ class Cache:
         learned: Callable[[str], float | None] = lambda address: None,
         most: int = 256 * 2**20,
         largest: int = 16 * 2**20,
+        pricing: Pricing | None = None,
+        watchers: Sequence[Watcher] = (),
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._upstream, self._now = upstream, now
-        self.stock = Stock(most)
-        self._origin = Origin(upstream, self.stock, learned, largest, now)
+        self._upstream, self._pricing, self._now = upstream, pricing, now
+        self.stock = Stock(most, watchers=watchers if pricing is None else (pricing, *watchers))
+        self._origin = Origin(upstream, self.stock, learned, largest, now, pricing is not None)
         self._coming: dict[str, asyncio.Future[None]] = {}
         self._behind: dict[str, asyncio.Task[None]] = {}
 
@@ -108,12 +112,29 @@ class Cache:
         now = self._now()
         stored = self.stock.find(asked.address, asked.fields)
         use = rules.use(stored, asked.wish, now) if stored else Use.ASK
+        if stored is not None and self._pricing is not None:
+            use = self._judged(stored, use, asked, now)
         if stored is None or use is Use.ASK:
             return None
         found = reply(stored, asked.method, asked.fields, now)
         if found is not None and use is Use.ANSWER_AND_ASK:
             self._ask_behind(asked)
-        return _stored(found, stored, now, how) if found else None
+        return self._stored(found, stored, now, how) if found else None
+
+    def _judged(self, stored: Stored, use: Use, asked: Asked, now: float) -> Use:
+        """What to do with a stored response where the price has a say."""
+        assert self._pricing is not None
+        if asked.method == "GET":
+            self._pricing.wanted(asked.address, now)
+        if use is Use.ANSWER and not stored.told and "only-if-cached" not in asked.wish:
+            return Use.ASK if self._pricing.pays(stored, now) else use
+        if use is Use.ANSWER_AND_ASK:
+            return use if self._pricing.pays(stored, now, behind=True) else Use.ANSWER
+        return use
+
+    def _stored(self, found: Reply, stored: Stored, now: float, how: str) -> Served:
+        lasts = f"ttl={math.floor(stored.left(now))}" if stored.told or self._pricing is None else "detail=by-price"
+        return Served(found.status, found.fields, found.body, f"{how}; {lasts}")
 
     def _ask_behind(self, asked: Asked) -> None:
         """Confirm a stale response that was just served; one at a time per address."""
@@ -158,7 +179,9 @@ class Cache:
         """Ask the origin, by condition if something is held. A stored response stands in for an origin that fails,
         unless `fails` says that the failure itself is wanted."""
         stored = self.stock.find(asked.address, asked.fields)
-        why = "stale" if stored and stored.left(self._now()) <= 0.0 else "request" if stored else "uri-miss"
+        priced = self._pricing is not None and stored is not None and not stored.told
+        stale = stored is not None and (priced or stored.left(self._now()) <= 0.0)
+        why = "stale" if stale else "request" if stored else "uri-miss"
         if stored is None and asked.address in self.stock:
             why = "vary-miss"
         held = [stored] if stored else [] if "range" in asked.fields else self.stock.variants(asked.address)
@@ -187,7 +210,7 @@ class Cache:
         if stored is None or not rules.stands_in(stored, asked.wish, now):
             return None
         found = reply(stored, asked.method, asked.fields, now)
-        return _stored(found, stored, now, "fwd=stale; detail=origin-failed") if found else None
+        return self._stored(found, stored, now, "fwd=stale; detail=origin-failed") if found else None
 
     async def _head(self, asked: Asked) -> Served:
         """Ask the origin for the head, which confirms a stored response or tells that it is stale [RFC 9111 4.3.5]."""
@@ -245,7 +268,3 @@ def _of_itself(address: str, fields: Fields) -> bool:
         return said is not None and urljoin(address, said) == address
     except ValueError:
         return False
-
-
-def _stored(found: Reply, stored: Stored, now: float, how: str) -> Served:
-    return Served(found.status, found.fields, found.body, f"{how}; ttl={math.floor(stored.left(now))}")

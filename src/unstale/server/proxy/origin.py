@@ -14,6 +14,8 @@ from unstale.server.proxy.upstream import Answered, Interim, Upstream
 
 #: bytes of a storable body that are read before the client gets its first, so that others can wait for the whole
 AHEAD = 2**20
+#: seconds that stand for no end
+ENDLESS = 31_536_000.0
 #: by which a client or a cache asks whether what it holds is still good
 CONDITIONS = ("if-none-match", "if-modified-since")
 
@@ -53,8 +55,9 @@ class Origin:
         learned: Callable[[str], float | None],
         largest: int,
         now: Callable[[], float],
+        priced: bool = False,
     ) -> None:
-        self._upstream, self._stock, self._learned = upstream, stock, learned
+        self._upstream, self._stock, self._learned, self._priced = upstream, stock, learned, priced
         self._largest, self._now = largest, now
 
     async def confirm(self, asked: Asked, held: list[Stored]) -> tuple[Stored | None, Answered, float]:
@@ -79,6 +82,10 @@ class Origin:
             return None, await self._upstream.ask("GET", asked.address, plain.fields.lines), asked_at
         return self.freshened(meant[0], asked, answered, asked_at), answered, asked_at
 
+    def _guess(self, address: str, fields: Fields) -> float | None:
+        """How long an answer lasts that does not say so: as learned; while the price decides, until it does not pay."""
+        return ENDLESS if self._priced and rules.validators(fields) else self._learned(address)
+
     def freshened(self, stored: Stored, asked: Asked, answered: Answered, asked_at: float) -> Stored:
         """A stored response that an answer confirmed, with its new fields, and kept."""
         fresh = rules.freshened(
@@ -87,7 +94,7 @@ class Origin:
             asked_at=asked_at,
             taken_at=self._now(),
             request=asked.fields,
-            learned=self._learned(asked.address),
+            learned=self._guess(asked.address, stored.fields),
         )
         self._stock.put(fresh)
         return fresh
@@ -131,7 +138,7 @@ class Origin:
         status, fields = answered.status, Fields.of(answered.lines)
         taken_at = self._now()
         told = f"fwd={why}; fwd-status={status}"
-        learned = self._learned(asked.address)
+        learned = self._guess(asked.address, fields)
         kept = rules.to_store(
             asked.address, status, asked.fields, fields, asked_at=asked_at, taken_at=taken_at, learned=learned
         )

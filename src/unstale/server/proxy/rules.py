@@ -164,6 +164,7 @@ def to_store(
         selecting(names, request),
         asked,
         part,
+        explicit_lifetime(fields, control, taken_at) is not None,
     )
 
 
@@ -266,6 +267,7 @@ def freshened(
         lifetime=lasts,
         selecting=selecting(names, request),
         asked=Fields(tuple(line for line in request.lines if line[0] in names)),
+        told=explicit_lifetime(merged, control, taken_at) is not None,
     )
 
 

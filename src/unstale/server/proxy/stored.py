@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from unstale.server.proxy.fields import Directives, Fields, members
 
@@ -39,6 +41,8 @@ class Stored:
     selecting: tuple[tuple[str, str | None], ...] = ()
     asked: Fields = field(default_factory=Fields)
     part: StoredPart | None = None
+    #: whether its origin said how long it lasts
+    told: bool = True
 
     def http_age(self, now: float) -> float:
         """Seconds since the origin made or confirmed it [RFC 9111 section 4.2.3]."""
@@ -107,11 +111,21 @@ def answers(stored: Stored, request: Fields) -> bool:
     return best == [(stored.fields.joined("content-language") or "").lower()]
 
 
+class Watcher(Protocol):
+    """Hears what comes into a stock and what leaves it."""
+
+    def took(self, old: Stored | None, new: Stored) -> None:
+        """A response is kept, in place of an old one for the same requests or as the first."""
+
+    def gone(self, address: str) -> None:
+        """Nothing is kept of this address any more."""
+
+
 class Stock:
     """All stored responses, variants by address; beyond `most` bytes the address that was asked longest ago goes."""
 
-    def __init__(self, most: int, variants: int = 32) -> None:
-        self._most, self._variants = most, variants
+    def __init__(self, most: int, variants: int = 32, watchers: Sequence[Watcher] = ()) -> None:
+        self._most, self._variants, self._watchers = most, variants, watchers
         self._kept: OrderedDict[str, list[Stored]] = OrderedDict()
         self.size = 0
 
@@ -137,8 +151,12 @@ class Stock:
         """Keep this one, in place of the variant for the same requests, unless it alone would be too much."""
         if stored.size() > self._most:
             return self.drop(stored)
-        kept = [other for other in self._kept.get(stored.address, ()) if other.selecting != stored.selecting]
+        before = self._kept.get(stored.address, ())
+        kept = [other for other in before if other.selecting != stored.selecting]
+        old = next((other for other in before if other.selecting == stored.selecting), None)
         self._set(stored.address, [stored, *kept][: self._variants])
+        for watcher in self._watchers:
+            watcher.took(old, stored)
         while self.size > self._most:
             self._set(next(iter(self._kept)), [])
         return None
@@ -157,3 +175,6 @@ class Stock:
         self.size += sum(stored.size() for stored in kept) - sum(stored.size() for stored in before)
         if kept:
             self._kept[address] = kept
+        elif before:
+            for watcher in self._watchers:
+                watcher.gone(address)
