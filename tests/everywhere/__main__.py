@@ -25,6 +25,8 @@ from conditions import PACKAGED, Condition, conditions, rows
 ROOT = Path(__file__).resolve().parents[2]
 #: of each kind the one that differs most from a developer's own machine and needs nothing but this tree
 FEW = ("3.13", "plain", "narrow, Turkish, Chatham", "shuffled")
+#: characters of a log that are printed where nobody can look it up
+SHOWN = 20_000
 Row = dict[str, Condition]
 
 
@@ -149,6 +151,9 @@ def main() -> int:
             code, said, took = run(row, asked.tests, log)
             failed += code != 0
             print(f"  {took:4.0f} s  {said}" + (f"  see {log}" if code else ""), end="")
+            if code and asked.few:
+                # Where it runs unattended the log is gone with the machine.
+                print(f"\n{log.read_text(errors='replace')[-SHOWN:]}", end="")
         print(flush=True)
     return 1 if failed else 0
 
