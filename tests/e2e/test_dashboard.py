@@ -291,11 +291,12 @@ def test_the_theme_can_be_chosen_and_is_remembered(tab: Tab) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_phone_shows_every_view_without_scrolling_sideways(browser: Any, address: str, view: str) -> None:
-    tab = Tab(browser, address, viewport={"width": 390, "height": 800})
+@pytest.mark.parametrize("width", [390, 800, 1280])
+def test_every_view_is_seen_without_scrolling_sideways(browser: Any, address: str, view: str, width: int) -> None:
+    tab = Tab(browser, address, viewport={"width": width, "height": 800})
     page = tab.go(view)
     page.wait_for_timeout(300)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
     # Nor is anything beyond the edge of a part that could be scrolled by itself.
     beyond = (
         "[...document.querySelectorAll('.scroll td, .scroll tbody th')]"

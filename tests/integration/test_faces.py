@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -18,17 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from scipy.integrate import quad
 
-from support.asgi import asked
+from support.faces import Faces, check_dashboard, check_metrics, check_text, samples
 from support.hand_store import EXPOSURE, HOUR, NOW, belief, survival
 from support.postgres import Postgres, postgres
 from unstale.adapters.postgres_crew import PostgresCrew
 from unstale.cli.budget import budget as budget_command
 from unstale.cli.compose import alone
-from unstale.cli.service import service_of, write_store
-from unstale.cli.settings import Settings, load
+from unstale.cli.service import write_store
+from unstale.cli.settings import load
 from unstale.cli.status import status as status_command
 from unstale.cli.top import top as top_command
 from unstale.core.learning.learner import Learner
@@ -37,8 +35,6 @@ from unstale.engine.pulse import KEPT, done
 from unstale.engine.pulse import kept as kept_pulse
 from unstale.keeper.outcomes import Answer
 from unstale.ports import LEARNER, Body, Entry, Listing, Price, Store
-from unstale.server.app import replica
-from unstale.server.dashboard import views
 
 DAY = 24 * HOUR
 #: what the settings say, polls a day, and what polls of every source cost
@@ -193,38 +189,10 @@ def server() -> Iterator[Callable[[], Postgres]]:
 
 
 @dataclass
-class Faces:
-    """A store in a state, asked on every face."""
+class Told(Faces):
+    """A store in a state that is known."""
 
-    config: Path
-    settings: Settings
     truth: Truth
-
-    def command(self, command: Any, *words: str) -> str:
-        given = CliRunner().invoke(command, [*words, "--config", str(self.config)], catch_exceptions=False)
-        assert given.exit_code == 0, given.output
-        assert "s3cret" not in given.output, "the password of the store was printed"
-        return given.output
-
-    def asked(self) -> dict[str, Any]:
-        """API, metrics and dashboard, over ASGI."""
-        service = service_of(self.settings)
-        try:
-            app = replica(service.store, service=service, token="t" * 32, more=views(service))
-
-            def get(path: str) -> Any:
-                got = asked(app, path)
-                assert got.status == 200, got.body
-                assert b"s3cret" not in got.body
-                return json.loads(got.body) if path != "/metrics" else got.body.decode()
-
-            paths = ("/api/v1/status", "/api/v1/budget", "/api/v1/plan", "/dashboard/hosts", "/metrics")
-            table = "/dashboard/table?sort=age&down=true&limit=200"
-            while not (found := get(table))["sorted"]:
-                time.sleep(0.05)
-            return {path.rpartition("/")[2]: get(path) for path in paths} | {"table": found}
-        finally:
-            service.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -233,7 +201,7 @@ def opened(
     tmp_path: Path,
     server: Callable[[], Postgres],
     monkeypatch: pytest.MonkeyPatch,
-) -> Callable[[Callable[[Made], None]], AbstractContextManager[Faces]]:
+) -> Callable[[Callable[[Made], None]], AbstractContextManager[Told]]:
     monkeypatch.setattr(time, "time", lambda: NOW)
     monkeypatch.setenv("COLUMNS", "170")
     store = "a.db"
@@ -244,12 +212,12 @@ def opened(
     config = tmp_path / "unstale.toml"
     config.write_text(f'store = "{store}"\nbudget = "{SETTLED:g}/day"\nfirst_round = "60/min"\n')
 
-    def open_in(state: Callable[[Made], None]) -> AbstractContextManager[Faces]:
+    def open_in(state: Callable[[Made], None]) -> AbstractContextManager[Told]:
         settings = load(config)
         made = Made(write_store(settings, create=True))
         state(made)
         made.store.close()
-        faces = Faces(config, settings, made.truth)
+        faces = Told(config, settings, made.truth)
         if made.truth.by != "command":
             return nullcontext(faces)
         stack = ExitStack()
@@ -265,36 +233,20 @@ def opened(
     return open_in
 
 
-class _Held(AbstractContextManager[Faces]):
-    def __init__(self, stack: ExitStack, faces: Faces) -> None:
+class _Held(AbstractContextManager[Told]):
+    def __init__(self, stack: ExitStack, faces: Told) -> None:
         self._stack, self._faces = stack, faces
 
-    def __enter__(self) -> Faces:
+    def __enter__(self) -> Told:
         return self._faces
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
 
-def samples(text: str) -> dict[str, float]:
-    lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
-    return {name.removeprefix("unstale_"): float(value) for name, _, value in lines}
-
-
-def percent(text: str, words: str) -> float | None:
-    found = re.search(rf"([0-9.]+) %\s+{words}", text)
-    return float(found[1]) / 100.0 if found else None
-
-
-def number(text: str, words: str) -> float:
-    found = re.search(words, text)
-    assert found, f"{words} is not in\n{text}"
-    return float(found[1].replace(",", ""))
-
-
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
 def test_every_face_tells_the_same_and_it_is_true(
-    state: Callable[[Made], None], opened: Callable[[Callable[[Made], None]], AbstractContextManager[Faces]]
+    state: Callable[[Made], None], opened: Callable[[Callable[[Made], None]], AbstractContextManager[Told]]
 ) -> None:
     with opened(state) as faces:
         truth, told = faces.truth, faces.asked()
@@ -333,73 +285,7 @@ def test_every_face_tells_the_same_and_it_is_true(
     assert told["budget"] == api["budget"]
     assert told["plan"]["budget_per_day"] == api["budget_per_day"]
     assert told["plan"]["sources"] == truth.total - truth.paused
-    _check_metrics(metrics, api)
-    _check_dashboard(told, api)
+    check_metrics(metrics, api)
+    check_dashboard(told, api)
     for said in (text, top):
-        _check_text(said, api)
-
-
-def _check_metrics(metrics: dict[str, float], api: dict[str, Any]) -> None:
-    counts, totals = api["sources"], api["totals"]
-    assert metrics["budget_per_second"] == pytest.approx(api["budget_per_day"] / DAY)
-    for name, value in {
-        "expected_freshness_ratio": api["freshness"],
-        "even_freshness_ratio": api["freshness_even"],
-        "expected_age_seconds": api["age"],
-        "price": api["price"],
-        "learned_ratio": api["learned"],
-        'sources{state="paused"}': counts["paused"],
-        'sources{state="failing"}': counts["failing"],
-        'sources{state="polled"}': counts["total"] - counts["paused"] - counts["failing"],
-        "sources_never_polled": counts["never_polled"],
-        "sources_never_answered": counts["never_answered"],
-        'polls_total{answer="changed"}': totals["changed"],
-        'polls_total{answer="unchanged"}': totals["unchanged"],
-        'polls_total{answer="failed"}': totals["failed"],
-        "first_copies_total": totals["first"],
-        "requests_total": totals["requests"],
-        "spent_total": totals["spent"],
-        "spent_last_hour": api["spent_hour"],
-        "spent_last_day": api["spent_day"],
-        "first_round_left_seconds": (api["first_round"] or {"left": 0.0})["left"],
-        "hosts": api["hosts"],
-        "hosts_held": len(api["surcharges"]),
-        "engine_running": float(bool(api["engine"]["running"])),
-    }.items():
-        assert metrics.get(name) == value, name
-
-
-def _check_dashboard(told: dict[str, Any], api: dict[str, Any]) -> None:
-    counts, table, hosts = api["sources"], told["table"], told["hosts"]["hosts"]
-    assert table["total"] == counts["total"]
-    assert table["as_of"] == api["at"]
-    by_id = {row["id"]: row for row in table["sources"]}
-    # Order and values are of one moment.
-    ages = [row["age"] for row in table["sources"] if row["age"] is not None and not row["paused"]]
-    assert ages == sorted(ages, reverse=True)
-    for row in api["worst"]:
-        assert by_id[row["id"]] == row
-    assert len(api["worst"]) == counts["total"] - counts["paused"]
-    for name in ("sources", "paused", "failing"):
-        assert sum(host[name] for host in hosts) == counts["total" if name == "sources" else name]
-    surcharges = {host["host"]: host["surcharge"] for host in hosts if host["surcharge"] > 1.0}
-    assert surcharges == api["surcharges"]
-
-
-def _check_text(text: str, api: dict[str, Any]) -> None:
-    """What people read is what programs read, rounded."""
-    fresh, even = percent(text, "of the copies are believed fresh"), percent(text, "if all were polled equally often")
-    assert fresh == (None if api["freshness"] is None else pytest.approx(api["freshness"], abs=5.1e-4))
-    assert even == (None if api["freshness_even"] is None else pytest.approx(api["freshness_even"], abs=5.1e-4))
-    assert ("mostly a guess" in text) == (api["freshness"] is not None and api["freshness_even"] is None)
-    assert number(text, r"budget\s+([0-9.]+)/h") == pytest.approx(api["budget_per_day"] / 24.0)
-    assert api["budget"]["why"] in text
-    assert number(text, r"([0-9.,]+) spent in the last hour") == pytest.approx(api["spent_hour"])
-    assert number(text, r"spent in the last hour, ([0-9.,]+) in the last day") == pytest.approx(api["spent_day"])
-    assert number(text, r"polls\s+([0-9,]+)\s+recorded") == api["totals"]["polls"]
-    begun = api["first_round"]
-    assert ("first round" in text) == (begun is not None)
-    if begun is not None:
-        assert re.search(rf"first round\s+{begun['done']}\s+of {begun['of']} sources polled, about .* left", text)
-    words = {True: "running", False: "not running"}[api["engine"]["running"]]
-    assert re.search(rf"engine\s+{words}\b", text)
+        check_text(said, api)

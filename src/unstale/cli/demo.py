@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 #: the share of the time that is left out of what is measured, while first copies are made; seconds that are recent
 WARM_UP, RECENTLY = 0.25, 10.0
+#: stretches of time that are measured one by one, to know the error
+BATCHES = 6
 #: how much sources differ in how often they change, and in how much they are read: most within a factor of 20
 SPREAD = 1.5
 
@@ -101,19 +104,38 @@ def _measured(origin: Origin, since: float, until: float) -> float:
 
 
 def _tell(origin: Origin, application: Application) -> None:
-    """What it came to, after a warm-up, against the same budget spent evenly."""
+    """What it came to after a warm-up, and what even polls and the best would have: the same changes, the same time."""
+    from unstale.origin.measure import steady_freshness
+
     begin, end = origin.site.changing.start, origin.now()
-    since = begin + WARM_UP * (end - begin)
-    truth, weight = _measured(origin, since, end), _weights(origin)
+    edges = np.linspace(begin + WARM_UP * (end - begin), end, BATCHES + 1)
+    changes, weight = origin.truth(), _weights(origin)
     rate, budget = origin.site.changing.rate, application.settings.budget
-    changes = rate * len(rate) / budget
-    even = float(np.average(-np.expm1(-changes) / changes, weights=weight))
-    best = plan(rates=rate * DAY, weights=weight, budget=budget * DAY).fleet_freshness
+    with np.errstate(divide="ignore"):
+        known = DAY / plan(rates=rate * DAY, weights=weight, budget=budget * DAY).sync_rate
+    spans = list(pairwise(edges.tolist()))
+
+    def steady(interval: Floats) -> list[float]:
+        return [float(np.average(steady_freshness(changes, interval, *span), weights=weight)) for span in spans]
+
+    ours = _shown([_measured(origin, *span) for span in spans])
+    even, best = _shown(steady(np.full(len(rate), len(rate) / budget))), _shown(steady(known))
     say, counted = console(), origin.log
     say.print(
-        f"\nAfter the first {WARM_UP:.0%} of the time, the copies were fresh [bold]{truth:.1%}[/] of it.\n"
-        f"Polling all equally often gives {even:.1%} for the same budget, and {best:.1%} is the best for somebody\n"
-        f"who knew how often each source changes. {counted.found:,} of {counted.total:,} polls found something new.\n\n"
+        f"\nAfter the first {100 * WARM_UP:.0f} % of the time, the copies were fresh [bold]{ours}[/] of it.\n"
+        f"Polled equally often, for the same budget, they would have been {even};\n"
+        f"{best} is the best for somebody who knew how often each source changes.\n"
+        f"{counted.found:,} of {counted.total:,} polls found something new.\n\n"
         "Your own list: unstale add --from FILE, then unstale run --budget 1000/day",
         highlight=False,
     )
+
+
+def _shown(batches: list[float]) -> str:
+    """A mean with its standard error, by batches of time.
+
+    >>> _shown([0.5, 0.6, 0.7])
+    '60.0 ± 5.8 %'
+    """
+    error = float(np.std(batches, ddof=1)) / len(batches) ** 0.5
+    return f"{100 * float(np.mean(batches)):.1f} ± {100 * error:.1f} %"

@@ -27,10 +27,12 @@ def run_virtually(
     config: Mapping[str, object] | None = None,
     host_limits: HostLimits | None = None,
     start: float = START,
+    visits: Mapping[float, Callable[[], None]] | None = None,
 ) -> tuple[Engine, MemoryStore]:
     """Run an engine over a world for so many virtual seconds; `budget` is cost per second.
 
     `listing` says how each source is added, `answer` may answer in a source's stead, `config` holds further settings.
+    `visits` are done so many seconds after the start, while time stands still.
     """
     kept = store or MemoryStore()
     make = listing or (lambda i: Listing(f"memory:{i}", kind="memory"))
@@ -52,7 +54,22 @@ def run_virtually(
             look,
             host_limits=host_limits or HostLimits(lambda host: HOME),
         )
+
+        async def visit() -> None:
+            try:
+                for after, act in sorted((visits or {}).items()):
+                    await clock.sleep(start + after - clock.now())
+                    act()
+            except Exception:
+                stop.set()
+                raise
+
+        visiting = asyncio.create_task(visit())
         await engine.run(stop)
+        visiting.cancel()
+        await asyncio.wait([visiting])
+        if not visiting.cancelled():
+            visiting.result()
         return engine
 
     return in_virtual_time(body, start + seconds, start), kept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -82,5 +83,13 @@ def test_demo_tells_the_truth() -> None:
     # In a process of its own, for it tells numba not to compile.
     words = [sys.executable, "-m", "unstale", "demo", "--for", "3s", "--sources", "10", "--budget", "30/s"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
-    assert "the copies were fresh" in done.stdout
+    told = r"([0-9.]+) ± ([0-9.]+) %"
+    said = re.search(
+        rf"the copies were fresh {told} of it\.\nPolled equally often, .* {told};\n{told} is the best", done.stdout
+    )
+    assert said, done.stdout
+    assert all(0.0 <= float(one) <= 100.0 for one in said.groups())
+    # Of the same changes in the same time: nobody who polls at fixed intervals does better than the best.
+    even, best = float(said[3]), float(said[5])
+    assert even <= best + 4.0 * (float(said[4]) + float(said[6])) + 1.0
     assert "Your own list" in done.stdout

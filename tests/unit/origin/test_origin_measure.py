@@ -12,7 +12,7 @@ from unstale.core.processes import Poisson
 from unstale.core.trace import Trace
 from unstale.errors import InputError
 from unstale.origin.changes import Changing
-from unstale.origin.measure import measured_freshness
+from unstale.origin.measure import measured_freshness, steady_freshness
 
 EPOCH = 1.7e9
 
@@ -114,3 +114,26 @@ def test_what_cannot_be_measured_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=words):
         measured_freshness(Trace.of(["a"], [1.0]), polls, start, end, weight)
+
+
+def test_steady_polls_are_the_mean_over_all_ways_to_begin() -> None:
+    rng = np.random.default_rng(3)
+    changes = trace([np.sort(rng.uniform(0.0, 100.0, n)).tolist() for n in (0, 3, 40, 200)])
+    interval, ways = np.array([5.0, 7.0, 2.5, 11.0]), 400
+    found = np.zeros(4)
+    for k in range(ways):
+        # From before the start on, so that there is a copy when it begins.
+        begin = -interval * (k + 0.5) / ways
+        polls = trace([np.arange(first, 100.0, every).tolist() for first, every in zip(begin, interval, strict=True)])
+        found += measured_freshness(changes, polls, 20.0, 90.0).freshness / ways
+    assert steady_freshness(changes, interval, 20.0, 90.0) == pytest.approx(found, abs=2e-4)
+
+
+def test_steady_polls_keep_what_the_formula_says() -> None:
+    """[000 Table 2]: (1 − e^(−r))/r, r changes in an interval."""
+    rate, start = 0.5, EPOCH
+    changing = Changing([Poisson(1.0)], np.full(400, rate), seed=4, start=start)
+    changes = changing.trace([f"s{i}" for i in range(400)], start + 300.0)
+    got = steady_freshness(changes, np.full(400, 3.0), start + 50.0, start + 300.0)
+    error = got.std(ddof=1) / 20.0
+    assert got.mean() == pytest.approx(staleness.freshness(rate, 1 / 3.0), abs=4.0 * error)
