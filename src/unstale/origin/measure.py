@@ -101,7 +101,7 @@ def steady_freshness(changes: Trace, interval: ArrayLike, start: float, end: flo
     def grown(t: Floats) -> Floats:
         x = t - since
         with np.errstate(invalid="ignore"):
-            return np.where(x <= wait, x * x / (2.0 * wait), x - wait / 2.0)
+            return np.asarray(np.where(x <= wait, x * x / (2.0 * wait), x - wait / 2.0))
 
     fresh = np.where(known, grown(high) - grown(low), (high - low) * np.isfinite(wait))
     return np.asarray(np.bincount(owner, fresh, n) / (end - start))
