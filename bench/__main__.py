@@ -1,4 +1,4 @@
-"""Run every measurement, one after the other; `make bench` calls this. Tables land in bench/results/."""
+"""Run every measurement, one after the other; `make bench` calls this. Tables land in bench/tables/."""
 
 from __future__ import annotations
 

@@ -4,13 +4,13 @@
     table.measure("1e6 sources", {"ours": solve, "scipy": slow}, reference="scipy", rounds=5)
     table.write()
 
-prints and writes `results/<name>.md` and `results/<name>.json`, with the machine's facts.
+prints and writes `tables/<name>.md`, with the machine's facts and the day. Tables are kept in the repository: what the
+documentation says was measured stands in one of them.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import os
 import platform
 import resource
@@ -18,10 +18,11 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+TABLES = Path(__file__).parent / "tables"
 LIBRARIES = ("numpy", "scipy", "numba", "unstale")
 
 
@@ -99,11 +100,9 @@ class Table:
         print(f"{name}: {value} {bar and f'(bar: {bar})'}", flush=True)
 
     def write(self) -> None:
-        """Write the table and the machine's facts."""
-        RESULTS.mkdir(exist_ok=True)
-        facts = machine()
-        data = {"title": self.title, "machine": facts, "rows": self.rows, "facts": self.facts}
-        (RESULTS / f"{self.name}.json").write_text(json.dumps(data, indent=2) + "\n", "utf-8")
+        """Write the table, the machine's facts and the day."""
+        TABLES.mkdir(exist_ok=True)
+        facts = {"measured": datetime.now(UTC).date().isoformat(), **machine()}
         lines = [f"# {self.title}", "", ", ".join(f"{k} {v}" for k, v in facts.items()), ""]
         lines += [
             "| case | candidate | median s | of all cores, s | ratio | rounds |",
@@ -114,4 +113,4 @@ class Table:
             lines.append(f"| {case} | {candidate} | {seconds:.4g} | {cpu:.4g} | {ratio:.4g} | {rounds} |")
         lines += ["", "| fact | value | bar |", "|---|---|---|"]
         lines += [f"| {name} | {f['value']} | {f['bar']} |" for name, f in self.facts.items()]
-        (RESULTS / f"{self.name}.md").write_text("\n".join(lines) + "\n", "utf-8")
+        (TABLES / f"{self.name}.md").write_text("\n".join(lines) + "\n", "utf-8")

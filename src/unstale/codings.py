@@ -24,7 +24,7 @@ _LEAST, _BLOCK = 4, 1 << 17
 _WINDOW = 1 << 23
 
 
-class Broken(Exception):
+class BrokenCoding(Exception):
     """The bytes are not what their coding says."""
 
 
@@ -37,7 +37,7 @@ class TooMuch(Exception):
 
 
 class _Layer(Protocol):
-    """One coding. Raises Broken, and TooMuch rather than giving more than `room` bytes."""
+    """One coding. Raises BrokenCoding, and TooMuch rather than giving more than `room` bytes."""
 
     @property
     def whole(self) -> bool:
@@ -60,7 +60,7 @@ class Decoder:
     def __init__(self, codings: Sequence[str]) -> None:
         unknown = [coding for coding in codings if coding not in _LAYERS]
         if unknown or len(codings) > MOST:
-            raise Broken
+            raise BrokenCoding
         self._layers = [_LAYERS[coding]() for coding in reversed(codings)]
 
     @property
@@ -103,7 +103,7 @@ def whole(body: bytes, text: str, room: int) -> bool:
     try:
         decoder = Decoder(codings)
         decoder.feed(body, room)
-    except (Broken, TooMuch):
+    except (BrokenCoding, TooMuch):
         return False
     return decoder.whole
 
@@ -130,12 +130,12 @@ class _Zlib:
                 if not data:
                     break
                 if self._members and self._bits != 31:
-                    raise Broken
+                    raise BrokenCoding
                 self._unpacker = zlib.decompressobj(wbits=self._bits or _wrapping(data))
             try:
                 found += self._unpacker.decompress(data, room - len(found) + 1)
             except zlib.error:
-                raise Broken from None
+                raise BrokenCoding from None
             if len(found) > room:
                 raise TooMuch(bytes(found[:room]))
             self._members += self._unpacker.eof
@@ -160,14 +160,14 @@ class _Brotli:
 
     def feed(self, data: bytes, room: int) -> bytes:
         if data and self._unpacker.is_finished():
-            raise Broken
+            raise BrokenCoding
         found = bytearray()
         try:
             found += self._unpacker.process(data, output_buffer_limit=room + 1)
             while not self._unpacker.can_accept_more_data() and len(found) <= room:
                 found += self._unpacker.process(b"", output_buffer_limit=room + 1 - len(found))
         except brotli.error:
-            raise Broken from None
+            raise BrokenCoding from None
         if len(found) > room:
             raise TooMuch(bytes(found[:room]))
         return bytes(found)
@@ -199,7 +199,7 @@ class _Zstd:
             try:
                 found += self._unpacker.decompress(piece)
             except zstandard.ZstdError:
-                raise Broken from None
+                raise BrokenCoding from None
             if self._unpacker.eof:
                 self._frames += 1
                 at -= len(self._unpacker.unused_data)

@@ -23,7 +23,7 @@ LOGGER.addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class EventKind:
     """How loud an event is, and what it means."""
 
     level: int
@@ -33,27 +33,27 @@ class Kind:
 
 
 #: all events, by name
-EVENTS: dict[str, Kind] = {
-    "started": Kind(INFO, "polling begins; `budget` is cost per second"),
-    "loaded": Kind(INFO, "the fleet was read from the store"),
-    "stopped": Kind(INFO, "polling has ended, everything is recorded"),
-    "changed": Kind(DEBUG, "a poll found a new version"),
-    "poll_failed": Kind(INFO, "a poll had no answer; `reason` says why"),
-    "fault": Kind(ERROR, "a fault of ours ended one poll, which counts as failed"),
-    "driver_failed": Kind(WARNING, "a driver raised what nobody expected; the poll counts as failed", words=False),
-    "store_failed": Kind(WARNING, "the store failed; outcomes are kept and it is tried again"),
-    "store_lost": Kind(ERROR, "the store's file was deleted, replaced or cut; nothing is polled any more"),
-    "clock_jumped": Kind(WARNING, "the system's clock was set by `seconds`; all times follow it"),
-    "parser_ended": Kind(WARNING, "a body could not be parsed within its limits; its process was ended"),
-    "elected": Kind(INFO, "this worker plans for all"),
-    "followed": Kind(INFO, "sources of the upstream replica were taken over"),
-    "upstream_failed": Kind(WARNING, "the upstream replica could not be seen"),
-    "peer_failed": Kind(INFO, "another replica could not be asked; it rests"),
-    "peer_dropped": Kind(WARNING, "another replica said what is not so; it rests for long"),
-    "tell_failed": Kind(WARNING, "someone who is told of changes did not take them; it is tried again"),
-    "stop_overdue": Kind(ERROR, "something did not end within the grace; the process was ended"),
-    "request_failed": Kind(ERROR, "a fault of ours ended one request to the server"),
-    "stock_unwritten": Kind(WARNING, "what a proxy keeps could not be written; it is still in memory"),
+EVENTS: dict[str, EventKind] = {
+    "started": EventKind(INFO, "polling begins; `budget` is cost per second"),
+    "loaded": EventKind(INFO, "the fleet was read from the store"),
+    "stopped": EventKind(INFO, "polling has ended, everything is recorded"),
+    "changed": EventKind(DEBUG, "a poll found a new version"),
+    "poll_failed": EventKind(INFO, "a poll had no answer; `reason` says why"),
+    "fault": EventKind(ERROR, "a fault of ours ended one poll, which counts as failed"),
+    "driver_failed": EventKind(WARNING, "a driver raised what nobody expected; the poll counts as failed", words=False),
+    "store_failed": EventKind(WARNING, "the store failed; outcomes are kept and it is tried again"),
+    "store_lost": EventKind(ERROR, "the store's file was deleted, replaced or cut; nothing is polled any more"),
+    "clock_jumped": EventKind(WARNING, "the system's clock was set by `seconds`; all times follow it"),
+    "parser_ended": EventKind(WARNING, "a body could not be parsed within its limits; its process was ended"),
+    "elected": EventKind(INFO, "this worker plans for all"),
+    "followed": EventKind(INFO, "sources of the upstream replica were taken over"),
+    "upstream_failed": EventKind(WARNING, "the upstream replica could not be seen"),
+    "peer_failed": EventKind(INFO, "another replica could not be asked; it rests"),
+    "peer_dropped": EventKind(WARNING, "another replica said what is not so; it rests for long"),
+    "tell_failed": EventKind(WARNING, "someone who is told of changes did not take them; it is tried again"),
+    "stop_overdue": EventKind(ERROR, "something did not end within the grace; the process was ended"),
+    "request_failed": EventKind(ERROR, "a fault of ours ended one request to the server"),
+    "stock_unwritten": EventKind(WARNING, "what a proxy keeps could not be written; it is still in memory"),
 }
 
 Tell = Callable[[str, Mapping[str, Any]], None]

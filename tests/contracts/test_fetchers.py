@@ -32,7 +32,7 @@ from unstale.adapters.polite_fetcher import PoliteFetcher
 from unstale.adapters.replica_fetcher import ReplicaFetcher
 from unstale.adapters.robots import Robots
 from unstale.adapters.sql_fetcher import SqlFetcher
-from unstale.adapters.transfer import Reply
+from unstale.adapters.transfer import TransferReply
 from unstale.adapters.ways import WAYS, granted
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
@@ -207,8 +207,8 @@ async def files() -> AsyncIterator[World]:
 
 @asynccontextmanager
 async def polite() -> AsyncIterator[World]:
-    async def look(request: Request) -> Reply:
-        return Reply(status=404)
+    async def look(request: Request) -> TransferReply:
+        return TransferReply(status=404)
 
     async with http() as world:
         fetcher = PoliteFetcher(world.fetcher, Robots(look, now=lambda: NOW), now=lambda: NOW)

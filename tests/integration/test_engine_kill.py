@@ -13,7 +13,7 @@ from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.doctor import replay_all
 from unstale.core.learning.state import WIDTH
 from unstale.keeper.outcomes import Answer
-from unstale.origin.log import Asked
+from unstale.origin.log import LoggedRequest
 from unstale.origin.server import Origin
 from unstale.origin.site import Site
 from unstale.ports import Listing
@@ -88,7 +88,7 @@ def _all_are_polled_again(parent: Parent, config: Path, store: SqliteStore) -> N
 
 def _accounts(store: SqliteStore, origin: Origin, ids: list[int]) -> None:
     """Every observation is one request, every request at most one observation; copies and beliefs follow from them."""
-    requests: dict[bytes, list[Asked]] = {}
+    requests: dict[bytes, list[LoggedRequest]] = {}
     for asked in origin.log.asked:
         requests.setdefault(asked.path, []).append(asked)
     assert requests.keys() == {path.encode() for path in origin.site.paths}
@@ -104,10 +104,10 @@ def _accounts(store: SqliteStore, origin: Origin, ids: list[int]) -> None:
     assert (replayed.polls, replayed.equal) == (matched, len(ids))
 
 
-def _accounts_of(store: SqliteStore, origin: Origin, source: int, requests: list[Asked]) -> int:
+def _accounts_of(store: SqliteStore, origin: Origin, source: int, requests: list[LoggedRequest]) -> int:
     observations = store.observations(source, 10**6)[::-1]
     at, held, last = 0, -1, -np.inf
-    newest: Asked | None = None
+    newest: LoggedRequest | None = None
     for observation in observations:
         while requests[at].t < observation.polled_at - ROUGH:
             at += 1

@@ -58,7 +58,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class FolderEntry:
     """One name in a folder."""
 
     name: str
@@ -76,7 +76,7 @@ class Place(Protocol):
     def read(self, limit: int) -> Iterator[bytes]:
         """The content in pieces; whoever reads stops after `limit` bytes."""
 
-    def members(self) -> Iterator[Member]:
+    def members(self) -> Iterator[FolderEntry]:
         """The names in a folder, in any order."""
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from unstale.adapters.addresses import Gate
-from unstale.adapters.file_places import CHUNK, Found, Leash, Member, Spot, dial
+from unstale.adapters.file_places import CHUNK, FolderEntry, Found, Leash, Spot, dial
 from unstale.errors import InputError
 
 #: lines of all answers together that are listened to
@@ -64,7 +64,7 @@ class FtpPlace:
             data.close()
             self._ftp.voidresp()
 
-    def members(self) -> Iterator[Member]:
+    def members(self) -> Iterator[FolderEntry]:
         """The names in the folder, as the server tells them."""
         with _worded(), self._data(f"MLSD {self._path}") as data, data.makefile("rb") as lines:
             while line := lines.readline(ftplib.MAXLINE):
@@ -72,7 +72,9 @@ class FtpPlace:
                 kind = facts.get("type", "").lower()
                 if name and kind not in ("cdir", "pdir"):
                     kind = {"file": "file", "dir": "folder"}.get(kind, "other")
-                    yield Member(name, kind, _size(facts) if kind == "file" else 0, _moment(facts.get("modify", "")))
+                    yield FolderEntry(
+                        name, kind, _size(facts) if kind == "file" else 0, _moment(facts.get("modify", ""))
+                    )
 
     def close(self) -> None:
         """Hang up."""

@@ -23,7 +23,7 @@ from unstale.adapters.addresses import Gate, WebAddress, web_address
 from unstale.adapters.curl_driver import driver
 from unstale.adapters.http_age import aged
 from unstale.adapters.retry_headers import http_date, wait
-from unstale.adapters.transfer import NO_BODY, NO_CODING, NO_PROOF, WHOLE, Reply, Transfer
+from unstale.adapters.transfer import NO_BODY, NO_CODING, NO_PROOF, WHOLE, Transfer, TransferReply
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Fetched, Request
@@ -88,7 +88,7 @@ class HttpFetcher:
         found = fetched(request, reply, polled_at)
         return aged(found, request, reply.headers, _host(reply.address)) if "age" in reply.headers else found
 
-    async def look(self, request: Request) -> Reply:
+    async def look(self, request: Request) -> TransferReply:
         """Ask and follow redirects; any status is an answer. A body cut at the limit comes with a reason."""
         deadline = asyncio.get_running_loop().time() + request.seconds
         received = sent = 0
@@ -96,7 +96,7 @@ class HttpFetcher:
             lines = _lines(request)
             here = web_address(request.address)
         except InputError as error:
-            return Reply(reason=str(error))
+            return TransferReply(reason=str(error))
         for _ in range(MOST_REDIRECTS + 1):
             reply = await self._hop(here, lines, deadline, request)
             received += reply.received
@@ -108,16 +108,16 @@ class HttpFetcher:
                 there = _target(here, location)
             except InputError as error:
                 reason = f"{here.host}: it redirects, but the {error}"
-                return Reply(reason=reason, address=here.text, received=received, requests=sent)
+                return TransferReply(reason=reason, address=here.text, received=received, requests=sent)
             if request.headers and here.origin.startswith("https:") and there.origin.startswith("http:"):
                 reason = f"{here.host}: it redirects from https to http, which is not followed with headers of ours"
-                return Reply(reason=reason, address=here.text, received=received, requests=sent)
+                return TransferReply(reason=reason, address=here.text, received=received, requests=sent)
             if there.origin != here.origin:
                 # What the caller sends along was for the first origin, and does not come back once it is left.
                 lines = _conditions(request)
             here = there
         reason = f"{here.host}: it redirects more than {MOST_REDIRECTS} times"
-        return Reply(reason=reason, address=here.text, received=received, requests=sent)
+        return TransferReply(reason=reason, address=here.text, received=received, requests=sent)
 
     async def close(self) -> None:
         """Give back connections; what is in flight ends as FAILED."""
@@ -126,7 +126,7 @@ class HttpFetcher:
             transfer.curl.close()
         self._idle.clear()
 
-    async def _hop(self, here: WebAddress, lines: list[str], deadline: float, request: Request) -> Reply:
+    async def _hop(self, here: WebAddress, lines: list[str], deadline: float, request: Request) -> TransferReply:
         """Ask once; over HTTP/1.1, where every end is said, if an answer over HTTP/2 may have been cut."""
         reply = await self._once(here, lines, deadline, request)
         if not reply.reason.endswith(NO_PROOF):
@@ -137,11 +137,11 @@ class HttpFetcher:
         again = await self._once(here, lines, deadline, request)
         return replace(again, received=reply.received + again.received, requests=2)
 
-    async def _once(self, here: WebAddress, lines: list[str], deadline: float, request: Request) -> Reply:
+    async def _once(self, here: WebAddress, lines: list[str], deadline: float, request: Request) -> TransferReply:
         if self._driver.closed:
-            return Reply(reason="the fetcher is closed")
+            return TransferReply(reason="the fetcher is closed")
         if self._proxy and (refused := self._refused_literal(here.host)):
-            return Reply(reason=_refusal(here.host, refused))
+            return TransferReply(reason=_refusal(here.host, refused))
         transfer = self._idle.pop() if self._idle else self._new()
         left = max(deadline - asyncio.get_running_loop().time(), 0.001)
         curl = transfer.begin(here.text, lines, left, request.limit, plainly=here.origin in self._plain)
@@ -151,7 +151,7 @@ class HttpFetcher:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            return Reply(reason=f"{here.host}: the fetcher was closed before the answer came")
+            return TransferReply(reason=f"{here.host}: the fetcher was closed before the answer came")
         self._idle.append(transfer)
         return transfer.end(here, self._reason(code, here, transfer, request) if code else "")
 
@@ -187,7 +187,7 @@ class HttpFetcher:
         return f"{here.host}: {_REASONS.get(code, f'the exchange broke off (libcurl error {code})')}"
 
 
-def fetched(request: Request, reply: Reply, polled_at: float) -> Fetched:
+def fetched(request: Request, reply: TransferReply, polled_at: float) -> Fetched:
     """What a reply means for the poll that asked for it."""
     headers, status, reason = reply.headers, reply.status, reply.reason
     answer = Answer.FAILED

@@ -31,7 +31,7 @@ _LINE_ENDS = re.compile(r"[\r\n\0]")
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class UpstreamAnswer:
     """An answer whose body is still coming. `close` gives the rest up."""
 
     status: int
@@ -74,7 +74,7 @@ class HttpUpstream:
         lines: Sequence[Line],
         body: bytes | None = None,
         interim: Interim | None = None,
-    ) -> Answered:
+    ) -> UpstreamAnswer:
         """The answer once its head is there; of those that come before it `interim` hears, but for 100 and 101."""
         there = web_address(address)
         head = _head(method, there, lines, body)
@@ -88,7 +88,7 @@ class HttpUpstream:
                 for stale in self._idle.pop(there.origin, ()):
                     stale.abort()
             else:
-                return Answered(exchange.reader.status, exchange.reader.lines, exchange.body(), exchange)
+                return UpstreamAnswer(exchange.reader.status, exchange.reader.lines, exchange.body(), exchange)
 
     async def close(self) -> None:
         """Give back connections; what is under way breaks off."""

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from unstale.adapters.file_places import CHUNK, Found, Member, below_a_root
+from unstale.adapters.file_places import CHUNK, FolderEntry, Found, below_a_root
 from unstale.errors import InputError
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -33,7 +33,7 @@ class LocalPlace:
         while piece := os.read(self._handle, min(CHUNK, limit + 1)):
             yield piece
 
-    def members(self) -> Iterator[Member]:
+    def members(self) -> Iterator[FolderEntry]:
         """The names in the folder; links are named, not followed."""
         with os.scandir(self._handle) as entries:
             for entry in entries:
@@ -42,7 +42,7 @@ class LocalPlace:
                     s = entry.stat(follow_symlinks=False)
                     kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
                     kind = kinds.get(stat.S_IFMT(s.st_mode), "other")
-                    yield Member(entry.name, kind, s.st_size if kind == "file" else 0, s.st_mtime)
+                    yield FolderEntry(entry.name, kind, s.st_size if kind == "file" else 0, s.st_mtime)
 
     def close(self) -> None:
         """Close it."""

@@ -13,7 +13,7 @@ from unstale.ports import Fetched, Request
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _Remembered:
     body: bytes = b""
     media_type: str = ""
     changed_at: float | None = None
@@ -33,7 +33,7 @@ class MemoryFetcher:
 
     def __init__(self, *, now: Callable[[], float] = time.time) -> None:
         self._now = now
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, _Remembered] = {}
         self._closed = asyncio.Event()
         #: every request, in order
         self.asked: list[Request] = []
@@ -48,17 +48,17 @@ class MemoryFetcher:
         seconds: float = 0.0,
     ) -> None:
         """From now on the source has this body, and takes so many seconds to send it."""
-        self._held[address] = _Held(body, media_type, changed_at, seconds)
+        self._held[address] = _Remembered(body, media_type, changed_at, seconds)
 
     def fail(self, address: str, reason: str, *, retry_after: float | None = None) -> None:
         """From now on the source fails with this reason."""
-        self._held[address] = _Held(reason=reason, retry_after=retry_after)
+        self._held[address] = _Remembered(reason=reason, retry_after=retry_after)
 
     async def fetch(self, request: Request) -> Fetched:
         """Look once; see `unstale.ports.Fetcher` for what is promised."""
         polled_at = self._now()
         self.asked.append(request)
-        held = self._held.get(request.address, _Held(reason="there is no such source in memory"))
+        held = self._held.get(request.address, _Remembered(reason="there is no such source in memory"))
         reason = held.reason or await self._arrival(held, request)
         if reason:
             return Fetched(Answer.FAILED, polled_at, reason=reason, retry_after=held.retry_after)
@@ -81,7 +81,7 @@ class MemoryFetcher:
         """End what is in flight as FAILED, and all that comes."""
         self._closed.set()
 
-    async def _arrival(self, held: _Held, request: Request) -> str:
+    async def _arrival(self, held: _Remembered, request: Request) -> str:
         """Why the body does not arrive, empty if it does."""
         if held.seconds and not self._closed.is_set():
             try:

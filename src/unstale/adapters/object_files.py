@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from unstale.adapters.addresses import Gate, web_address
-from unstale.adapters.file_places import CHUNK, Found, Leash, Member, Spot, permitted
+from unstale.adapters.file_places import CHUNK, FolderEntry, Found, Leash, Spot, permitted
 from unstale.errors import InputError
 from unstale.logs import log
 from unstale.moments import moment
@@ -73,12 +73,12 @@ class ObjectPlace:
         elif self.look().size:  # stores refuse a range of nothing
             yield self._ask(self._store._cat_file, self._path, start=0, end=limit + 1)
 
-    def members(self) -> Iterator[Member]:
+    def members(self) -> Iterator[FolderEntry]:
         """The names up to the next slash."""
         for info in self._ask(self._store._ls, self._path, detail=True):
             name = str(info["name"]).rstrip("/").rpartition("/")[2]
             kind = "folder" if info["type"] == "directory" else "file"
-            yield Member(name, kind, int(info.get("size") or 0), _modified(info))
+            yield FolderEntry(name, kind, int(info.get("size") or 0), _modified(info))
 
     def close(self) -> None:
         """Nothing: stores are kept."""

@@ -17,7 +17,7 @@ from unstale.adapters import postgres_claims, postgres_hosts
 from unstale.adapters.postgres_schema import PLANNING, Connection
 from unstale.adapters.postgres_shelf import GONE, NOW
 from unstale.adapters.postgres_store import PostgresStore
-from unstale.ports import Claim, HostNews, Lesson, Member, Price
+from unstale.ports import Claim, CrewMember, HostNews, Lesson, Price
 
 
 class PostgresCrew(PostgresStore):
@@ -82,10 +82,10 @@ class PostgresCrew(PostgresStore):
 
         return self._again(work)
 
-    def divide(self, rate: float) -> list[Member]:
+    def divide(self, rate: float) -> list[CrewMember]:
         """Give every worker that is alive an even share of the rate, as far as others have let go of it."""
 
-        def work(db: Connection, again: bool) -> list[Member]:
+        def work(db: Connection, again: bool) -> list[CrewMember]:
             db.execute(f"DELETE FROM workers WHERE at < {NOW} - %s".encode(), (GONE,))
             rows: Any = db.execute(
                 "SELECT owner, share, held, level, burst, facts FROM workers ORDER BY owner FOR UPDATE"
@@ -98,7 +98,7 @@ class PostgresCrew(PostgresStore):
                     ([row[0] for row in rows], shares),
                 )
             return [
-                Member(owner, share, level, burst, json.loads(facts))
+                CrewMember(owner, share, level, burst, json.loads(facts))
                 for share, (owner, _, _, level, burst, facts) in zip(shares, rows, strict=True)
             ]
 

@@ -21,7 +21,7 @@ from unstale.adapters.http_upstream import HttpUpstream
 from unstale.adapters.replica_fetcher import copy_address
 from unstale.adapters.replica_status import SKEW, read_status
 from unstale.adapters.transfer import NO_CODING, NO_END
-from unstale.codings import Broken, Decoder, TooMuch, codings_of
+from unstale.codings import BrokenCoding, Decoder, TooMuch, codings_of
 from unstale.core.replication.redundancy import whole
 from unstale.errors import InputError, ReplicaError, require
 
@@ -160,7 +160,7 @@ class ReplicaClient:
                 body = decoder.feed(body, self._limit)
                 if not decoder.whole:
                     return Reading(where, reason=f"{where}: {NO_END}")
-            except (Broken, TooMuch):
+            except (BrokenCoding, TooMuch):
                 return Reading(where, reason=f"{where}: {NO_CODING}")
         status = read_status(headers)
         if status is None:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from unstale.adapters.addresses import web_address
 from unstale.adapters.http_fetcher import HttpFetcher, fetched
-from unstale.adapters.replica_status import Status, doubt, read_status
+from unstale.adapters.replica_status import CopyStatus, doubt, read_status
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Fetched, Request
@@ -74,7 +74,7 @@ class ReplicaFetcher:
         await self._web.close()
 
 
-def _again(status: Status, now: float) -> float:
+def _again(status: CopyStatus, now: float) -> float:
     """When that replica may have something new: after its own next look, which it dates in whole seconds."""
     soon = max(SOONEST, SHARE * (now - status.as_of))
     return now + min(max(status.expires + 1.0 - now, soon), LATEST)

@@ -23,7 +23,7 @@ _MEMBER = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class CopyStatus:
     """As of when a copy was equal to its source, its version there, when that replica looks again, and its way here.
 
     `via` has the names of replicas as they are written, nearest to the source first, the one that answered last.
@@ -35,18 +35,18 @@ class Status:
     via: tuple[str, ...]
 
 
-def read_status(headers: Mapping[str, str]) -> Status | None:
+def read_status(headers: Mapping[str, str]) -> CopyStatus | None:
     """The status in a reply's headers, None if no replica speaks so.
 
     >>> read_status({"replica-status": "as-of=@1763236800;ms=250, version=3, hops=2", "cache-status": "a; hit, b; hit"})
-    Status(as_of=1763236800.25, version=3, expires=-inf, via=('a', 'b'))
+    CopyStatus(as_of=1763236800.25, version=3, expires=-inf, via=('a', 'b'))
     """
     told = headers.get("replica-status", "")[:LONGEST]
     at, version = _AS_OF.search(told), _VERSION.search(told)
     if at is None:
         return None
     expires = http_date(headers.get("expires"))
-    return Status(
+    return CopyStatus(
         int(at[1]) + int(at[2] or 0) / 1000.0,
         int(version[1]) if version else 0,
         -float("inf") if expires is None else expires,
@@ -54,10 +54,10 @@ def read_status(headers: Mapping[str, str]) -> Status | None:
     )
 
 
-def doubt(status: Status, since: float, now: float, name: str) -> str:
+def doubt(status: CopyStatus, since: float, now: float, name: str) -> str:
     """Why a copy with this status is not taken, empty if it may be; `since` is what we know, `name` who we are.
 
-    >>> doubt(Status(90.0, 1, 120.0, ("a",)), since=100.0, now=110.0, name="b")
+    >>> doubt(CopyStatus(90.0, 1, 120.0, ("a",)), since=100.0, now=110.0, name="b")
     'its copy is 10 s older than ours'
     """
     if status.as_of > now + SKEW:

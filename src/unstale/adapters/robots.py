@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from protego import Protego
 
 from unstale.adapters.addresses import web_address
-from unstale.adapters.transfer import Reply
+from unstale.adapters.transfer import TransferReply
 from unstale.ports import Request
 
 #: bytes that are read, seconds that rules are kept, used while the site fails, and left alone after a failure
@@ -55,7 +55,7 @@ class Robots:
 
     def __init__(
         self,
-        look: Callable[[Request], Awaitable[Reply]],
+        look: Callable[[Request], Awaitable[TransferReply]],
         *,
         agent: str = "unstale",
         seconds: float = 30.0,
@@ -103,7 +103,7 @@ class Robots:
         finally:
             del self._asking[origin]
 
-    def _judge(self, reply: Reply, host: str, before: _Known | None) -> _Known:
+    def _judge(self, reply: TransferReply, host: str, before: _Known | None) -> _Known:
         now, status = self._now(), reply.status
         # A file cut at the limit counts as far as it was read; one cut by a broken connection does not.
         if 200 <= status < 300 and (not reply.reason or len(reply.body) == LIMIT):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from unstale.adapters.addresses import Gate
-from unstale.adapters.file_places import CHUNK, Found, Leash, Member, Spot, dial
+from unstale.adapters.file_places import CHUNK, FolderEntry, Found, Leash, Spot, dial
 from unstale.errors import InputError
 
 
@@ -51,14 +51,14 @@ class SftpPlace:
             while piece := file.read(min(CHUNK, limit + 1)):
                 yield piece
 
-    def members(self) -> Iterator[Member]:
+    def members(self) -> Iterator[FolderEntry]:
         """The names in the folder; links are named, not followed."""
         kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
         with self._worded():
             for s in self._sftp.listdir_iter(self._path):
                 kind = kinds.get(stat.S_IFMT(s.st_mode or 0), "other")
                 modified = None if s.st_mtime is None else float(s.st_mtime)
-                yield Member(s.filename, kind, (s.st_size or 0) if kind == "file" else 0, modified)
+                yield FolderEntry(s.filename, kind, (s.st_size or 0) if kind == "file" else 0, modified)
 
     def close(self) -> None:
         """Hang up."""

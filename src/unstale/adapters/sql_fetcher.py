@@ -32,7 +32,7 @@ from unstale.adapters.addresses import Gate
 from unstale.adapters.sql_places import Ask, ask
 from unstale.adapters.sql_probe import Look, look
 from unstale.adapters.sql_source import Source
-from unstale.adapters.sql_tables import Held, Tables, view_name
+from unstale.adapters.sql_tables import LocalTable, Tables, view_name
 from unstale.adapters.sql_values import Plain, plain, row_hash, size
 from unstale.errors import InputError, UnstaleError
 from unstale.keeper.outcomes import Answer
@@ -173,7 +173,7 @@ class _Copying:
         self._ask, self._source, self._tables, self._flight, self._now = wanted, source, tables, flight, now
         self.received = 0
 
-    def run(self) -> tuple[Look, Held]:
+    def run(self) -> tuple[Look, LocalTable]:
         """What the probe saw, and the table after it."""
         held = self._tables.held(_name(self._ask), view_name(self._ask.table or "query"))
         columns = self._source.columns()
@@ -190,11 +190,11 @@ class _Copying:
         self._tables.stage(columns, self._rows(columns, key, None))
         return seen, self._merge(replace(wanted, read_at=self._now), seen, "incoming")
 
-    def _merge(self, wanted: Held, seen: Look, among: str | None) -> Held:
+    def _merge(self, wanted: LocalTable, seen: Look, among: str | None) -> LocalTable:
         self._flight.check()
         return self._tables.merge(wanted, kind=seen.kind, among=among)
 
-    def _stage_since(self, wanted: Held, seen: Look) -> tuple[bool, str | None]:
+    def _stage_since(self, wanted: LocalTable, seen: Look) -> tuple[bool, str | None]:
         """Put aside what changed since the last reading: whether that is enough, and what rows must be in to stay."""
         self._tables.stage(wanted.columns, self._rows(wanted.columns, wanted.key, seen.since))
         if wanted.rows + self._tables.new_rows(wanted.name) == seen.rows:
@@ -221,7 +221,7 @@ class _Copying:
         return values
 
 
-def _fetched(request: Request, seen: Look, done: Held, polled_at: float, received: int) -> Fetched:
+def _fetched(request: Request, seen: Look, done: LocalTable, polled_at: float, received: int) -> Fetched:
     digest = done.digest.hex()
     etag = f"{done.probe}-{digest}"
     if request.etag is not None and request.etag.rpartition("-")[2] == digest:

@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS unstale_tables(
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LocalTable:
     """What is known of a local table: its shape, its content's digest, and how far its source has been read.
 
     `probe` is the source's probe when it was last read, `mark` from where the next reading may begin, `read_at` when
@@ -76,14 +76,14 @@ class Tables:
             self.close()
             raise
 
-    def held(self, name: str, view: str) -> Held:
+    def held(self, name: str, view: str) -> LocalTable:
         """What is known of this table; nothing yet, if `edition` is 0. `view` is the name to be seen by, if free."""
         with _worded(self._path):
             row = self._db.execute("SELECT * FROM unstale_tables WHERE name = ?", (name,)).get
         if row is None:
-            return Held(name, view)
+            return LocalTable(name, view)
         _, view, columns, key, *rest = row
-        return Held(name, view, tuple(json.loads(columns)), tuple(json.loads(key)), *rest)
+        return LocalTable(name, view, tuple(json.loads(columns)), tuple(json.loads(key)), *rest)
 
     def stage(self, columns: Sequence[str], rows: Iterable[tuple[bytes, bytes, Sequence[Plain]]]) -> None:
         """Put aside rows as (key, hash, values); rows without a key of their own are told apart by their number."""
@@ -131,7 +131,7 @@ class Tables:
             ).get
         return found
 
-    def merge(self, held: Held, *, kind: str, among: str | None) -> Held:
+    def merge(self, held: LocalTable, *, kind: str, among: str | None) -> LocalTable:
         """Bring the table to what was put aside, and record `held`'s shape and progress with it, in one transaction.
 
         `among` names what rows must be in to stay, `incoming` or `present`; None removes no row. Nothing is done if
@@ -199,7 +199,7 @@ class Tables:
                 self._db.execute("ROLLBACK")
             raise
 
-    def _begin(self, held: Held) -> Held:
+    def _begin(self, held: LocalTable) -> LocalTable:
         """An empty table of this shape, seen under its name unless another one has it."""
         taken = self._db.execute(
             "SELECT 1 FROM unstale_tables WHERE view = ? AND name <> ? UNION SELECT 1 FROM sqlite_schema "
@@ -217,7 +217,7 @@ class Tables:
         self._db.execute(f"CREATE VIEW {_quoted(view)} AS SELECT {shown} FROM {_quoted(held.name)}")
         return replace(held, view=view, rows=0, digest=row_hash(held.columns))
 
-    def _apply(self, held: Held, kind: str, among: str | None, lost: int) -> Held:
+    def _apply(self, held: LocalTable, kind: str, among: str | None, lost: int) -> LocalTable:
         table = _quoted(held.name)
         new = f"FROM temp.incoming AS i WHERE NOT EXISTS (SELECT 1 FROM {table} t WHERE t.unstale_key = i.unstale_key)"
         other = "t.unstale_key = i.unstale_key AND t.unstale_hash <> i.unstale_hash"

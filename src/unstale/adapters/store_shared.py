@@ -30,7 +30,7 @@ _LEVEL = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AfterPoll:
     """What an outcome makes of a source: when it last answered, the latest that a change can have been found, when
     one was found now, and the failures since the last answer."""
 
@@ -40,14 +40,14 @@ class Answered:
     failures: int
 
 
-def answered(entry: Entry) -> Answered:
+def answered(entry: Entry) -> AfterPoll:
     """What an outcome makes of its source.
 
     After a clock has jumped back, time runs from the new reading: nothing is dated later than the last answer.
     """
     if entry.answer is Answer.FAILED:
-        return Answered(entry.claim.last, math.inf, None, entry.claim.failures + 1)
-    return Answered(entry.polled_at, entry.polled_at, entry.polled_at if entry.answer is Answer.CHANGED else None, 0)
+        return AfterPoll(entry.claim.last, math.inf, None, entry.claim.failures + 1)
+    return AfterPoll(entry.polled_at, entry.polled_at, entry.polled_at if entry.answer is Answer.CHANGED else None, 0)
 
 
 def elapsed(entry: Entry) -> float | None:

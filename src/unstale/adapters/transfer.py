@@ -20,7 +20,7 @@ import pycurl
 
 from unstale.adapters.addresses import Gate, WebAddress
 from unstale.adapters.retry_headers import HEADERS
-from unstale.codings import OFFERED, Broken, Decoder, TooMuch, codings_of
+from unstale.codings import OFFERED, BrokenCoding, Decoder, TooMuch, codings_of
 
 #: statuses whose body is the source's
 WHOLE = frozenset({200, 203, 204})
@@ -39,7 +39,7 @@ _KEPT = {name.encode(): name for name in HEADERS | _OURS | _OF_BODY | _OF_TIME |
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class TransferReply:
     """What came back from the last hop, its codings undone. `reason` says why it is not whole, `status` is 0 if there
     was no answer."""
 
@@ -92,7 +92,7 @@ class Transfer:
         curl.setopt(pycurl.TIMEOUT_MS, max(1, int(seconds * 1000)))
         return curl
 
-    def end(self, here: WebAddress, reason: str) -> Reply:
+    def end(self, here: WebAddress, reason: str) -> TransferReply:
         """What came back, ours to keep; the handle holds on to nothing."""
         curl, body, self.body = self.curl, self.body.getvalue(), BytesIO()
         received = int(curl.getinfo(pycurl.SIZE_DOWNLOAD_T)) + int(curl.getinfo(pycurl.HEADER_SIZE))
@@ -101,7 +101,7 @@ class Transfer:
         if not reason and (cut := self._cut(status, headers, ended)):
             reason = f"{here.host}: {cut}"
         self._lines.clear()
-        return Reply(status, headers, body, here.text, received, reason)
+        return TransferReply(status, headers, body, here.text, received, reason)
 
     def _cut(self, status: int, headers: Mapping[str, str], ended: bool) -> str:
         """Which end of an answer was not seen, though libcurl found nothing wrong with it."""
@@ -149,7 +149,7 @@ class Transfer:
             self.body.write(error.found)
             self.fault = f"the body has more than {self._limit} bytes"
             return -1
-        except Broken:
+        except BrokenCoding:
             self.fault = NO_CODING
             return -1
         self._size += len(chunk)
@@ -167,7 +167,7 @@ class Transfer:
             try:
                 if coded and (codings := codings_of(_headers(self._lines)[0].get("content-encoding", ""))):
                     self._decoder = Decoder(codings)
-            except Broken:
+            except BrokenCoding:
                 self.fault = NO_CODING
                 return False
         return True

@@ -15,7 +15,7 @@ from unstale.errors import InputError, sentence
 from unstale.units import DAY, format_duration
 
 if TYPE_CHECKING:
-    from unstale.sim.backtest.run import Backtest, Row, Saving
+    from unstale.sim.backtest.run import Backtest, BacktestRow, Saving
 
 #: what --json says of each row
 _KEYS = ("policy", "polls_per_change", "freshness", "freshness_se", "age", "penalty", "polls", "budget")
@@ -204,7 +204,7 @@ def _print(played: Backtest) -> None:
         out.print(_headline(saving, played), highlight=False, soft_wrap=True)
 
 
-def _cell(row: Row, objective: str) -> str:
+def _cell(row: BacktestRow, objective: str) -> str:
     if objective == "age":
         return format_duration(row.age / DAY) + _error("{:.0f} %", row.age_se / row.age if row.age else 0.0)
     if objective != "freshness":

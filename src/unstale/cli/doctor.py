@@ -17,7 +17,7 @@ from unstale.cli.choose import counted, listings_of, near
 from unstale.cli.reading import size, span
 from unstale.cli.settings import is_shared
 from unstale.keeper.outcomes import Answer
-from unstale.keeper.replay import Polls, Taught, blank, replay
+from unstale.keeper.replay import PastPolls, Taught, blank, replay
 
 if TYPE_CHECKING:
     from unstale.cli.settings import Settings
@@ -130,7 +130,7 @@ def _compare(replica: ReadStore, ids: list[int]) -> tuple[np.ndarray[Any, Any], 
     ), worst
 
 
-def _start(replica: ReadStore, ids: list[int], width: int) -> tuple[Taught, Polls]:
+def _start(replica: ReadStore, ids: list[int], width: int) -> tuple[Taught, PastPolls]:
     """Where to begin, the checkpoint or nothing, and the polls since, oldest first."""
     start = blank(len(ids), width)
     rows: list[int] = []
@@ -147,7 +147,7 @@ def _start(replica: ReadStore, ids: list[int], width: int) -> tuple[Taught, Poll
         rows += [row] * len(seen)
         polls += reversed(seen)
     answers = [one.answer for one in polls]
-    return start, Polls(
+    return start, PastPolls(
         np.array(rows, dtype=np.int64),
         np.array([one.polled_at for one in polls], dtype=np.float64),
         np.array([answer is not Answer.FAILED for answer in answers], dtype=np.bool_),

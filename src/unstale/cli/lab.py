@@ -21,7 +21,7 @@ from unstale.errors import UnstaleError
 from unstale.units import DAY, parse_rate
 
 if TYPE_CHECKING:
-    from unstale.lab.measure import Estimate
+    from unstale.lab.measure import MeasuredFreshness
     from unstale.lab.setups import Setup
     from unstale.origin.server import Origin
 
@@ -41,12 +41,12 @@ _VERSION = re.compile(rb"version (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LabRow:
     """One place where freshness was measured."""
 
     place: str
     model: float
-    measured: Estimate
+    measured: MeasuredFreshness
 
 
 @click.command()
@@ -159,16 +159,16 @@ def lab(
         sys.exit(1)
 
 
-def judged(setup: Setup, rows: Sequence[Row], facts: dict[str, Any]) -> Verdict:
+def judged(setup: Setup, rows: Sequence[LabRow], facts: dict[str, Any]) -> Verdict:
     """Whether theory and measurement agree, or polls came too late to tell."""
     if facts["late_seconds"] * setup.sync_rate > LATE:
         return "late"
     return "differ" if any(abs(row.measured.off(row.model)) > AGREE for row in rows) else "agree"
 
 
-async def experiment(setup: Setup) -> tuple[list[Row], dict[str, Any]]:
+async def experiment(setup: Setup) -> tuple[list[LabRow], dict[str, Any]]:
     """Run it; what was measured at each place, and what was done."""
-    from unstale.cli.lab_processes import Replicas
+    from unstale.cli.lab_processes import LabReplicas
     from unstale.lab.measure import fresh_time
     from unstale.origin.log import RequestLog
     from unstale.origin.server import Origin
@@ -179,7 +179,7 @@ async def experiment(setup: Setup) -> tuple[list[Row], dict[str, Any]]:
         site = Site.of(setup.sources, setup.change_rate, seed=setup.seed)
         async with (
             Origin(site, log=RequestLog(keep=1)) as origin,
-            Replicas(setup, Path(folder)) as replicas,
+            LabReplicas(setup, Path(folder)) as replicas,
         ):
             sources = [origin.address + path for path in site.paths]
             await replicas.begin(sources)
@@ -207,8 +207,8 @@ async def experiment(setup: Setup) -> tuple[list[Row], dict[str, Any]]:
     return _rows(setup, shares, reads), facts
 
 
-def _rows(setup: Setup, shares: Any, reads: Sequence[bool]) -> list[Row]:
-    from unstale.lab.measure import Estimate, estimate
+def _rows(setup: Setup, shares: Any, reads: Sequence[bool]) -> list[LabRow]:
+    from unstale.lab.measure import MeasuredFreshness, estimate
     from unstale.lab.setups import predicted
 
     model = predicted(setup)
@@ -216,12 +216,16 @@ def _rows(setup: Setup, shares: Any, reads: Sequence[bool]) -> list[Row]:
         found = [estimate(share) for share in shares[:-1]]
     else:
         found = [estimate(shares[:-1].mean(axis=0)), estimate(shares[-1])][: len(model)]
-    rows = [Row(place, expected, one) for (place, expected), one in zip(model.items(), found, strict=True)]
+    rows = [LabRow(place, expected, one) for (place, expected), one in zip(model.items(), found, strict=True)]
     if reads:
         mean, expected = float(np.mean(reads)), rows[-1].model
         # Of a share near 0 or 1 the sample knows its own spread badly; what theory expects does not.
         rows.append(
-            Row(f"{len(reads)} reads", expected, Estimate(mean, (expected * (1 - expected) / len(reads)) ** 0.5))
+            LabRow(
+                f"{len(reads)} reads",
+                expected,
+                MeasuredFreshness(mean, (expected * (1 - expected) / len(reads)) ** 0.5),
+            )
         )
     return rows
 
@@ -266,7 +270,7 @@ def _about(setup: Setup) -> str:
     )
 
 
-def _print(setup: Setup, rows: Sequence[Row], facts: dict[str, Any], verdict: Verdict, plot: str | None) -> None:
+def _print(setup: Setup, rows: Sequence[LabRow], facts: dict[str, Any], verdict: Verdict, plot: str | None) -> None:
     table = grid("", "theory", "measured", "standard error", "off by")
     for row in rows:
         off = row.measured.off(row.model)

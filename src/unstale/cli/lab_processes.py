@@ -14,14 +14,14 @@ from typing import Any, Self
 import numpy as np
 
 from unstale.errors import ReplicaError
-from unstale.lab.measure import Served
+from unstale.lab.measure import ServedVersions
 from unstale.lab.setups import Setup
 
 #: seconds in which a replica must be up, or have ended
 PATIENCE = 60.0
 
 
-class Replicas:
+class LabReplicas:
     """All replicas of an experiment: `async with Replicas(setup, folder) as replicas`."""
 
     def __init__(self, setup: Setup, folder: Path) -> None:
@@ -84,7 +84,7 @@ class Replicas:
             await self._tell(i, {})
         return [await self._heard(i) for i in range(len(self._running))]
 
-    def served(self, sources: Sequence[str]) -> list[list[Served]]:
+    def served(self, sources: Sequence[str]) -> list[list[ServedVersions]]:
         """From when on which replica served which version of which source."""
         return [_notes(self._folder / f"{i}.jsonl", sources) for i in range(len(self._running))]
 
@@ -124,10 +124,10 @@ class Replicas:
                 await process.wait()
 
 
-def _notes(file: Path, sources: Sequence[str]) -> list[Served]:
+def _notes(file: Path, sources: Sequence[str]) -> list[ServedVersions]:
     noted: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for line in file.read_text("utf-8").splitlines():
         source, t, version = json.loads(line)
         noted[source].append((t, version))
     columns = (np.array(noted[source], dtype=np.float64).reshape(-1, 2) for source in sources)
-    return [Served(rows[:, 0], rows[:, 1]) for rows in columns]
+    return [ServedVersions(rows[:, 0], rows[:, 1]) for rows in columns]

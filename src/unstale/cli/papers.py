@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from unstale.core.penalties import Penalty
     from unstale.core.processes import Process
     from unstale.report.papers.build import Findings
-    from unstale.report.papers.item import Estimate
+    from unstale.report.papers.item import SimulatedMean
 
 #: polls in each simulation: errors of a few parts in ten thousand, in a fraction of a second
 POLLS = 1_000_000
@@ -69,10 +69,10 @@ def papers(output: str | None, check: bool, only: str | None, no_simulation: boo
 
 def _simulate(
     changes: Process, polls: Process, *, seed: int, penalty: Penalty | None = None, tau: float | None = None
-) -> Mapping[str, Estimate]:
+) -> Mapping[str, SimulatedMean]:
     """One simulated copy, as the report wants it."""
     from unstale.core.processes import Triangular
-    from unstale.report.papers.item import Estimate
+    from unstale.report.papers.item import SimulatedMean
     from unstale.sim.copy import Sweep, simulate_copy
 
     # Triangular gaps are those of random order: simulate the rounds themselves, whose gaps depend on each other.
@@ -86,7 +86,7 @@ def _simulate(
         "staleness": run.staleness,
         "update_staleness": run.update_staleness,
     }
-    return {name: Estimate(float(e.value), float(e.error)) for name, e in found.items() if e is not None}
+    return {name: SimulatedMean(float(e.value), float(e.error)) for name, e in found.items() if e is not None}
 
 
 def _facts(no_simulation: bool) -> str:

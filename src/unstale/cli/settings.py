@@ -82,7 +82,7 @@ class OnChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class HostSettings:
     """What holds for one host instead of [http]."""
 
     spacing: float = _setting("1s", forms.seconds, "Time between the starts of two polls.")
@@ -173,14 +173,14 @@ class Settings:
     files: Files = field(default_factory=Files)
     sql: Sql = field(default_factory=Sql)
     on_change: tuple[OnChange, ...] = ()
-    hosts: Mapping[str, Host] = field(default_factory=dict)
+    hosts: Mapping[str, HostSettings] = field(default_factory=dict)
     defaults: Defaults = field(default_factory=Defaults)
     server: Server = field(default_factory=Server)
     replicas: Replicas = field(default_factory=Replicas)
     #: where the settings came from, None if there is no file
     path: Path | None = None
 
-    def host(self, name: str) -> Host:
+    def host(self, name: str) -> HostSettings:
         """What holds for one host: its own settings, otherwise those of [http].
 
         >>> Settings().host("example.org").spacing, Settings().host("127.0.0.1").spacing
@@ -189,7 +189,7 @@ class Settings:
         if own := self.hosts.get(name):
             return own
         near = _is_near(name)
-        return Host(
+        return HostSettings(
             spacing=0.0 if near else self.http.spacing,
             concurrency=self.http.connections if near else self.http.concurrency,
         )
@@ -204,7 +204,7 @@ TABLES: dict[str, type] = {
     "server": Server,
     "replicas": Replicas,
 }
-SEVERAL: dict[str, type] = {"on_change": OnChange, "hosts": Host}
+SEVERAL: dict[str, type] = {"on_change": OnChange, "hosts": HostSettings}
 
 
 def load(path: str | Path | None = None, *, store: str | None = None) -> Settings:
@@ -320,10 +320,10 @@ def _on_change(i: int, given: Any, at: Callable[[str], str]) -> OnChange:
     return replace(found, log=at(found.log)) if found.log else found
 
 
-def _hosts(given: Mapping[str, Any], settings: Settings) -> dict[str, Host]:
+def _hosts(given: Mapping[str, Any], settings: Settings) -> dict[str, HostSettings]:
     found = {}
     for name, table in given.items():
-        own = _read(Host, _table(f"hosts.{name}", table), f"hosts.{name}.")
+        own = _read(HostSettings, _table(f"hosts.{name}", table), f"hosts.{name}.")
         usual = settings.host(name)
         found[name.lower()] = replace(
             own,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from unstale.core.checks import Floats
     from unstale.core.poisson_orders import Order
     from unstale.sim.fleet_run import FleetRun
-    from unstale.sim.scenarios import Row
+    from unstale.sim.scenarios import ScenarioRow
     from unstale.sim.statistics import Estimate
 
     #: by way of polling: the freshness of each source by the formulas, and as simulated
@@ -194,7 +194,7 @@ def _read(file: str, order: str, days: float, seed: int) -> _Trial:
 def _tried(trial: _Trial, file: str, compare: bool, engine: bool, bar: _Bar) -> tuple[dict[str, Any], Series]:
     """The plan, and its rivals if asked: everything there is to say, and to draw."""
     from unstale.core.baselines import proportional, uniform
-    from unstale.sim.scenarios import Row
+    from unstale.sim.scenarios import ScenarioRow
 
     plans = {"plan": trial.sync_rate}
     if compare:
@@ -209,7 +209,9 @@ def _tried(trial: _Trial, file: str, compare: bool, engine: bool, bar: _Bar) -> 
         counts = run.weight > 0
         want, wait = (float(np.average(x[counts], weights=run.weight[counts])) for x in (fresh, old))
         ways.append(
-            _numbers(Row(name, float(run.polls.sum()) / run.time, run.fleet_freshness, run.fleet_age, want, wait))
+            _numbers(
+                ScenarioRow(name, float(run.polls.sum()) / run.time, run.fleet_freshness, run.fleet_age, want, wait)
+            )
         )
         series[name] = fresh, run.freshness
         events += run.events
@@ -229,13 +231,13 @@ def _tried(trial: _Trial, file: str, compare: bool, engine: bool, bar: _Bar) -> 
     return report, series
 
 
-def _by_engine(trial: _Trial) -> Row:
+def _by_engine(trial: _Trial) -> ScenarioRow:
     """The real engine in virtual time, with the plan's budget; what it did in the last two thirds of the time."""
     from unstale.cli.virtual_engine import run_virtually
     from unstale.core.processes.named import named
     from unstale.ports import Listing
     from unstale.sim.changes import Still, change_times
-    from unstale.sim.scenarios import Row
+    from unstale.sim.scenarios import ScenarioRow
     from unstale.sim.statistics import Estimate
     from unstale.sim.virtual import START, VirtualWorld
     from unstale.units import DAY
@@ -256,7 +258,9 @@ def _by_engine(trial: _Trial) -> Row:
     begin, end = START + span / 3.0, START + span
     fresh, age = world.measured(begin, end, trial.weight)
     made = sum(begin <= t < end for times in world.polls for t in times)
-    return Row("engine, learning", made / (trial.days * 2.0 / 3.0), fresh, Estimate(age.value / DAY, age.error / DAY))
+    return ScenarioRow(
+        "engine, learning", made / (trial.days * 2.0 / 3.0), fresh, Estimate(age.value / DAY, age.error / DAY)
+    )
 
 
 def _worst(trial: _Trial, fresh: Floats, count: int = 8) -> list[dict[str, Any]]:
@@ -282,7 +286,7 @@ def _worst(trial: _Trial, fresh: Floats, count: int = 8) -> list[dict[str, Any]]
     ]
 
 
-def _numbers(row: Row) -> dict[str, Any]:
+def _numbers(row: ScenarioRow) -> dict[str, Any]:
     return {
         "name": row.name,
         "polls": row.polls,

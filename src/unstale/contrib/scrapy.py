@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from unstale.adapters.http_fetcher import fetched
-from unstale.adapters.transfer import Reply
+from unstale.adapters.transfer import TransferReply
 from unstale.addresses import host_of
 from unstale.cli.choose import opened
 from unstale.cli.compose import Application, alone, config_of, content_of, rules_of
@@ -42,12 +42,12 @@ _REDIRECTS = [301, 302, 303, 307, 308]
 
 
 @dataclass(slots=True)
-class Exchange:
+class ScrapyExchange:
     """One poll on its way through Scrapy: `reply` comes back from it, `changed` is what the engine makes of that."""
 
     begun: float
     headers_at: float | None = None
-    reply: asyncio.Future[Reply] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    reply: asyncio.Future[TransferReply] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     changed: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -106,7 +106,7 @@ class KeptFresh:
                 with opened(settings) as store:
                     store.give_back(config_of(settings).owner)
 
-    def ask(self, request: Request, exchange: Exchange) -> None:
+    def ask(self, request: Request, exchange: ScrapyExchange) -> None:
         """Hand a poll over to Scrapy."""
         headers = {**request.headers, **_conditions(request)}
         meta = {
@@ -128,7 +128,7 @@ class KeptFresh:
         )
 
     async def _answered(self, response: Any) -> AsyncIterator[Any]:
-        exchange: Exchange = response.meta["exchange"]
+        exchange: ScrapyExchange = response.meta["exchange"]
         now = self._polling.clock.now()
         # Not when it was asked for: Scrapy may have let it wait.
         exchange.begun = max(exchange.begun, (exchange.headers_at or now) - response.meta.get("download_latency", 0.0))
@@ -142,15 +142,15 @@ class KeptFresh:
                 yield one
 
     def _failed(self, failure: Any) -> None:
-        exchange: Exchange = failure.request.meta["exchange"]
+        exchange: ScrapyExchange = failure.request.meta["exchange"]
         if not exchange.reply.done():
             address = failure.request.url
             # Only the kind of error: its text may hold an address with a secret in it.
             reason = f"{host_of(address)}: Scrapy had no answer ({type(failure.value).__name__})"
-            exchange.reply.set_result(Reply(address=address, reason=reason))
+            exchange.reply.set_result(TransferReply(address=address, reason=reason))
 
     def _headed(self, request: Any) -> None:
-        if isinstance(exchange := request.meta.get("exchange"), Exchange):
+        if isinstance(exchange := request.meta.get("exchange"), ScrapyExchange):
             exchange.headers_at = self._polling.clock.now()
 
     async def _closed(self) -> None:
@@ -169,7 +169,7 @@ class Polling(Application):
 
     def __init__(self, settings: Settings, spider: KeptFresh) -> None:
         super().__init__(settings)
-        self._spider, self._open = spider, dict[str, Exchange]()
+        self._spider, self._open = spider, dict[str, ScrapyExchange]()
         self.fetchers.use("http", self)
         self.engine = Engine(
             self.executor,
@@ -198,7 +198,7 @@ class Polling(Application):
     async def fetch(self, request: Request) -> Fetched:
         """Look once, through Scrapy; see `unstale.ports.Fetcher` for what is promised."""
         # At most one poll of a source is on its way, so its address names the exchange.
-        exchange = self._open[request.address] = Exchange(self.clock.now())
+        exchange = self._open[request.address] = ScrapyExchange(self.clock.now())
         self._spider.ask(request, exchange)
         reply = await exchange.reply
         return fetched(request, reply, exchange.begun)
@@ -217,10 +217,10 @@ def _conditions(request: Request) -> dict[str, str]:
     return {name: value for name, value in held.items() if value}
 
 
-def _reply(response: Any) -> Reply:
+def _reply(response: Any) -> TransferReply:
     headers = {
         name.decode("latin-1").lower(): values[-1].decode("latin-1")
         for name, values in response.headers.items()
         if values
     }
-    return Reply(response.status, headers, response.body, response.url, len(response.body))
+    return TransferReply(response.status, headers, response.body, response.url, len(response.body))

@@ -1,8 +1,8 @@
 """What was compiled is kept for later runs, where there is a place for it and as long as nothing in it has changed.
 
 numba looks at the file of a function alone, not at those it calls or takes constants from. So the sources of all that
-are compiled together are part of the stamp: a change in one compiles all anew, also when a newer version is
-installed over an older one.
+are compiled together are part of the version: a change in one compiles all anew, also when a newer one is installed
+over an older one. Of another version nothing is read, for what it names may be gone.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def kept(function: F, **options: Any) -> F:
     except RuntimeError:
         # A read-only installation, used by somebody without a home: it is compiled in every process.
         return cast(F, numba.njit(**options)(function))
-    # Not a public name of numba's: where it is missing, the stamp is that of the function's own file.
+    # Not a public name of numba's: where it is missing, the function's own file alone counts.
     file: Any = getattr(getattr(made, "_cache", None), "_cache_file", None)
-    if hasattr(file, "_source_stamp"):
-        file._source_stamp = (file._source_stamp, stamp())
+    if hasattr(file, "_version"):
+        file._version = f"{file._version} {stamp()}"
     return cast(F, made)

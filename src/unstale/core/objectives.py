@@ -39,7 +39,7 @@ class Objective:
         return value_of("missed", change_rate, order=order, penalty=self.penalty)
 
 
-class Row(NamedTuple):
+class ObjectiveRow(NamedTuple):
     """One row of the table: how it is written, what it means, and its penalty.
 
     `argument` makes the penalty from what stands after the colon and the length of a day; without one, `penalty` is it.
@@ -94,17 +94,19 @@ def _around_scale(penalty: Penalty, mean_interval: float) -> Floats:
 
 
 #: every objective, by the word that names it
-OBJECTIVES: dict[str, Row] = {
-    "freshness": Row("freshness", "the share of copies that equal their source", Constant()),
-    "age": Row("age", "how old copies are: an hour behind is worse than a minute", Linear()),
-    "missed": Row("missed", "how many changes copies lack", Constant(), every=True),
-    "lag": Row("lag", "the lags of all changes that copies lack, summed", Linear(), every=True),
-    "deadline": Row("deadline:TIME", "copies older than TIME are worthless, others good", argument=_deadline),
-    "saturating": Row(
+OBJECTIVES: dict[str, ObjectiveRow] = {
+    "freshness": ObjectiveRow("freshness", "the share of copies that equal their source", Constant()),
+    "age": ObjectiveRow("age", "how old copies are: an hour behind is worse than a minute", Linear()),
+    "missed": ObjectiveRow("missed", "how many changes copies lack", Constant(), every=True),
+    "lag": ObjectiveRow("lag", "the lags of all changes that copies lack, summed", Linear(), every=True),
+    "deadline": ObjectiveRow("deadline:TIME", "copies older than TIME are worthless, others good", argument=_deadline),
+    "saturating": ObjectiveRow(
         "saturating:TIME", "harm grows with age and levels off after TIME", argument=_saturating, chords=_around_scale
     ),
-    "power": Row("power:NUMBER", "harm is age to the power of NUMBER", argument=_power, chords=_around_mean),
-    "points": Row("points:TIME=HARM,…", "harm by age as a table of points, straight between them", argument=_points),
+    "power": ObjectiveRow("power:NUMBER", "harm is age to the power of NUMBER", argument=_power, chords=_around_mean),
+    "points": ObjectiveRow(
+        "points:TIME=HARM,…", "harm by age as a table of points, straight between them", argument=_points
+    ),
 }
 SPELLINGS = ", ".join(row.spelling for row in OBJECTIVES.values())
 

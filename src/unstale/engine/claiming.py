@@ -19,7 +19,7 @@ from unstale.engine.budget import Bucket
 from unstale.engine.first_round import never_polled
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.loading import LoadedFleet
-from unstale.engine.polling import Polls
+from unstale.engine.polling import PollsUnderWay
 from unstale.engine.recording import BATCH, BEAT
 from unstale.engine.store_executor import StoreExecutor
 from unstale.ports import Claim, Clock, Store
@@ -43,7 +43,7 @@ class Claiming:
         self,
         executor: StoreExecutor[Store],
         fleet: LoadedFleet,
-        polls: Polls,
+        polls: PollsUnderWay,
         host_limits: HostLimits,
         clock: Clock,
         unrecorded: Callable[[], int],

@@ -43,7 +43,7 @@ class Sink(Protocol):
 
 
 @dataclass(slots=True)
-class Told:
+class SinkProgress:
     """How telling one sink goes: events it took, attempts that failed, how many of them since the last that did not."""
 
     told: int = 0
@@ -70,7 +70,7 @@ class Deliveries:
         for name in names:
             require(names.count(name) == 1, "sink", repr(name), "is there twice", "name it once")
         executor.store.subscribe(names)
-        self.told = {name: Told() for name in names}
+        self.told = {name: SinkProgress() for name in names}
         self._executor, self._sinks, self._clock = executor, tuple(sinks), clock
         self._rng = rng or np.random.default_rng()
         self._stopping = asyncio.Event()
@@ -135,13 +135,13 @@ class Deliveries:
             self._failed(told, reason)
         return taken == len(events)
 
-    def _failed(self, told: Told, reason: str) -> None:
+    def _failed(self, told: SinkProgress, reason: str) -> None:
         told.failed += 1
         told.in_row += 1
         told.reason = reason
         log("tell_failed", {"reason": reason, "in_row": told.in_row})
 
-    async def _pause(self, told: Told) -> None:
+    async def _pause(self, told: SinkProgress) -> None:
         """Wait, the longer the more attempts have failed in a row; stopping ends it."""
         longest = min(AGAIN * 2.0 ** min(told.in_row - 1, 60), AGAIN_AT_MOST)
         sleeper = asyncio.ensure_future(self._clock.sleep(longest * float(self._rng.uniform(0.5, 1.0))))

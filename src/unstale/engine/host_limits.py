@@ -38,7 +38,7 @@ HOME = Rules(0.0, 1_000_000)
 
 
 @dataclass(slots=True)
-class Host:
+class HostState:
     """How things stand at one host."""
 
     rules: Rules
@@ -67,15 +67,15 @@ class HostLimits:
 
     def __init__(self, rules: Callable[[str], Rules] | None = None) -> None:
         self._rules = rules or usual_rules
-        self._hosts: dict[str, Host] = {}
+        self._hosts: dict[str, HostState] = {}
 
-    def host(self, name: str) -> Host:
+    def host(self, name: str) -> HostState:
         """The state of a host."""
         known = self._hosts.get(name)
         if known is None:
             if len(self._hosts) >= REMEMBERED:
                 self._forget()
-            known = self._hosts[name] = Host(self._rules(name))
+            known = self._hosts[name] = HostState(self._rules(name))
         return known
 
     def slot(self, name: str, now: float, within: float = math.inf) -> float:
@@ -128,7 +128,7 @@ class HostLimits:
         for host in self._hosts.values():
             host.slot, host.blocked, host.pile = host.slot + by, host.blocked + by, host.pile + by
 
-    def busy(self) -> list[tuple[str, Host]]:
+    def busy(self) -> list[tuple[str, HostState]]:
         """The hosts that something is known of."""
         return list(self._hosts.items())
 

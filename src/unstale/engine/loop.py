@@ -17,7 +17,7 @@ from unstale.engine.host_limits import HostLimits
 from unstale.engine.loading import LoadedFleet
 from unstale.engine.outcomes import Counters, PollOutcome
 from unstale.engine.planning import Planning
-from unstale.engine.polling import ContentOf, Look, Polls
+from unstale.engine.polling import ContentOf, Look, PollsUnderWay
 from unstale.engine.recording import Recorder
 from unstale.engine.store_executor import StoreExecutor
 from unstale.engine.turns import Turns
@@ -50,7 +50,9 @@ class Engine:
         self.clock, self.host_limits = clock, host_limits or HostLimits()
         self._executor, self._content = executor, content
         self._fleet = LoadedFleet(executor, config, clock, self.host_limits, tell)
-        self._polls = Polls(config.polls, look, content, self.host_limits, clock, tell, ended=self._ended, aside=aside)
+        self._polls = PollsUnderWay(
+            config.polls, look, content, self.host_limits, clock, tell, ended=self._ended, aside=aside
+        )
         self._recorder = Recorder(executor, self._fleet, clock, tell, lambda: bool(self._polls.ahead))
         self._claiming = Claiming(
             executor, self._fleet, self._polls, self.host_limits, clock, lambda: len(self._recorder.done)

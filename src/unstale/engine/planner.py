@@ -26,7 +26,7 @@ from unstale.engine.worker import LIFE, PLAN
 from unstale.errors import StoreError
 from unstale.keeper.scheduler import Scheduler
 from unstale.logs import Tell, logged
-from unstale.ports import Clock, FleetColumns, Member, Price, SharedStore
+from unstale.ports import Clock, CrewMember, FleetColumns, Price, SharedStore
 
 #: times as long as a plan took, the next one is not begun
 PART = 5.0
@@ -53,7 +53,7 @@ class Planner:
             host_limits,
             logged(tell),
         )
-        self._crew: Sequence[Member] = ()
+        self._crew: Sequence[CrewMember] = ()
         self._pricer = Pricer(executor)
         self._plan_at = -math.inf
         self._edited, self._took = -1, 0.0
@@ -98,7 +98,7 @@ class Planner:
     async def _divide(self) -> None:
         rate = self._config.rate + self._first.at(self._clock.now())
 
-        def divide(store: SharedStore) -> tuple[Sequence[Member], int]:
+        def divide(store: SharedStore) -> tuple[Sequence[CrewMember], int]:
             return store.divide(rate), store.counters().get("edited", 0)
 
         self._crew, edited = await self._executor.do(divide)

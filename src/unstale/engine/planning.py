@@ -17,7 +17,7 @@ from unstale.core.learning.state import WIDTH, kept
 from unstale.engine.config import LATEST
 from unstale.engine.loading import LoadedFleet
 from unstale.engine.outcomes import Counters
-from unstale.engine.pricing import PULSE, Pricer, Pricing, next_plan, surcharges_of
+from unstale.engine.pricing import PULSE, FoundPrice, Pricer, next_plan, surcharges_of
 from unstale.engine.pulse import KEPT, Done, done, undone
 from unstale.engine.pulse import kept as kept_pulse
 from unstale.engine.recording import BATCH
@@ -119,7 +119,7 @@ class Planning:
     def _loaded(self, now: float) -> None:
         self._plan_at = now
 
-    async def _move(self, found: Pricing) -> None:
+    async def _move(self, found: FoundPrice) -> None:
         """Due times follow the price, but for those that a hint has moved meanwhile."""
         if len(found.rows):
             scheduler = self._fleet.scheduler

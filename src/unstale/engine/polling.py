@@ -34,7 +34,7 @@ LAST = 0.25
 REFUSALS = frozenset({429, 503})
 
 
-class Polls:
+class PollsUnderWay:
     """The polls that are under way, at most `most`, and the claims that wait for one of them to end.
 
     `look` polls a claimed source and never raises for what the source does; `content` says what counts in its body.

@@ -30,7 +30,7 @@ DEARER, TOLD = 1.01, 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Pricing:
+class FoundPrice:
     """What a plan found: the price, the rows whose due times it moves, and the settings that it makes."""
 
     price: float
@@ -68,7 +68,7 @@ class Pricer:
         spare: float,
         known: Mapping[str, bytes],
         lessons: Sequence[Lesson] = (),
-    ) -> Pricing:
+    ) -> FoundPrice:
         """The price at which what falls due `until` then spends the budget and what is spare besides.
 
         `known` are the settings in the store. `lessons` are what others' polls taught: give them when a review comes.
@@ -87,7 +87,7 @@ class Pricer:
         allowed = max(config.rate * (until - now) + spare, 0.0)
         price = await self._executor.aside(scheduler.plan, allowed, now, until)
         rows, due = await self._executor.aside(scheduler.moves, now, now + 2.0 * (until - now))
-        return Pricing(price, rows, due, settings)
+        return FoundPrice(price, rows, due, settings)
 
     async def news(self, scheduler: Scheduler, config: EngineConfig, now: float, since: Done) -> Price:
         """The price with how all stands, to be kept; and what was done since the last one."""

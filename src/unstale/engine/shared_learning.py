@@ -26,7 +26,7 @@ from unstale.ports import LEARNER, Clock, FleetColumns, SharedStore
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FleetPlan:
+class PublishedPlan:
     """What a planner tells of the fleet as a whole: its mean interval, its price, and what its dearest poll costs."""
 
     #: zero until a planner has told
@@ -46,7 +46,7 @@ class SharedLearning:
         host_limits: HostLimits,
         paid: Callable[[float], None],
     ) -> None:
-        self.lock, self.plan = asyncio.Lock(), FleetPlan()
+        self.lock, self.plan = asyncio.Lock(), PublishedPlan()
         self._executor, self._config, self._clock, self._host_limits, self._paid = (
             executor,
             config,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.core.learning.outlook import Outlook, even_freshness, outlook
+from unstale.core.learning.outlook import BelievedColumns, Outlook, even_freshness, outlook
 from unstale.core.learning.state import kept
 from unstale.keeper.scheduler import Integers, Scheduler
 
@@ -26,7 +26,7 @@ LEARNED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ComparedSources:
     """Some sources, none of them paused, as far as a comparison needs them."""
 
     beliefs: Floats
@@ -58,7 +58,7 @@ class FleetSummary:
     even: float
 
 
-def compare(rows: Rows, seen: Outlook, budget: float, cost: float | None = None) -> Comparison:
+def compare(rows: ComparedSources, seen: Outlook, budget: float, cost: float | None = None) -> Comparison:
     """Ours and even over these sources; `cost` is that of all polls of one even round, if these are only a part.
 
     Ours is Σ weight·fresh / Σ weight. Even polls every source that does not fail once in cost/budget seconds, and has
@@ -80,7 +80,7 @@ def compare(rows: Rows, seen: Outlook, budget: float, cost: float | None = None)
     polled = np.flatnonzero(sound & answered)
     others = float(weight @ seen.fresh) - float(weight[polled] @ seen.fresh[polled])
     some = polled[:: -(-len(polled) // ENOUGH) or 1]
-    part = _Held(rows.beliefs[some], rows.last[some], rows.found[some], rows.settings)
+    part = BelievedColumns(rows.beliefs[some], rows.last[some], rows.found[some], rows.settings)
     evenly = even_freshness(part, weight[some], round_cost / budget) * float(weight[polled].sum())
     return Comparison(fresh, min(max((evenly + others) / total, 0.0), 1.0), learned)
 
@@ -90,7 +90,7 @@ def summary(scheduler: Scheduler, now: float, budget: float) -> FleetSummary:
     active = np.flatnonzero(~scheduler.paused)
     rows = active[:: -(-len(active) // ENOUGH) or 1]
     columns = scheduler.learner.columns
-    held = Rows(
+    held = ComparedSources(
         columns.rows[rows],
         scheduler.answered[rows],
         columns.found[rows],
@@ -103,11 +103,3 @@ def summary(scheduler: Scheduler, now: float, budget: float) -> FleetSummary:
     sound = active[scheduler.failures[active] == 0]
     compared = compare(held, seen, budget, float(columns.cost[sound].sum()))
     return FleetSummary(*(0.0 if math.isnan(share) else share for share in (compared.fresh, compared.even)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    beliefs: Floats
-    last: Floats
-    found: Floats
-    settings: Mapping[str, bytes]

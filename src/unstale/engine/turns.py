@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from unstale.engine.config import EngineConfig
-from unstale.engine.polling import Polls
+from unstale.engine.polling import PollsUnderWay
 from unstale.engine.recording import Recorder
 from unstale.engine.store_executor import StoreExecutor, patience
 from unstale.errors import StoreError, StoreLostError
@@ -33,7 +33,7 @@ class Turns:
         self,
         executor: StoreExecutor[Store],
         config: EngineConfig,
-        polls: Polls,
+        polls: PollsUnderWay,
         recorder: Recorder,
         tell: Tell,
         *,

@@ -17,10 +17,10 @@ from unstale.engine.budget import Bucket
 from unstale.engine.clock import jumps_of
 from unstale.engine.config import BURST_SECONDS, EngineConfig
 from unstale.engine.outcomes import Counters, PollOutcome
-from unstale.engine.polling import ContentOf, Look, Polls
+from unstale.engine.polling import ContentOf, Look, PollsUnderWay
 from unstale.engine.recording import BATCH, BEAT, Recorder
 from unstale.engine.shared_host_limits import SharedHostLimits
-from unstale.engine.shared_learning import FleetPlan, SharedLearning
+from unstale.engine.shared_learning import PublishedPlan, SharedLearning
 from unstale.engine.store_executor import StoreExecutor
 from unstale.engine.turns import Turns
 from unstale.errors import StoreError
@@ -53,7 +53,7 @@ class Worker:
         # The share comes from the store, with the first sign of life.
         self.bucket = Bucket(0.0, 1.0, clock.now())
         self._learning = SharedLearning(executor, config, clock, self._host_limits, self.bucket.spend)
-        self._polls = Polls(
+        self._polls = PollsUnderWay(
             config.polls,
             look,
             content,
@@ -147,7 +147,9 @@ class Worker:
                 self._learning.keep(lesson)
             raise
         said = json.loads(published or b"{}")
-        self._learning.plan = plan = FleetPlan(said.get("scale", 0.0), said.get("price", 0.0), said.get("dearest", 1.0))
+        self._learning.plan = plan = PublishedPlan(
+            said.get("scale", 0.0), said.get("price", 0.0), said.get("dearest", 1.0)
+        )
         self.bucket.set(share, max(BURST_SECONDS * share, 2.0 * plan.dearest))
         self._beat_at = now + LIFE
 

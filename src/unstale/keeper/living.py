@@ -121,7 +121,7 @@ class Given:
         return cls()
 
 
-class Names:
+class SourceNames:
     """The names of sources by row, and the number of each: counted as they come, so that numbers rise with rows."""
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class Names:
         self._following = 0
 
     @classmethod
-    def of_saved(cls, names: Sequence[Source], numbers: Sequence[int], following: int) -> Names:
+    def of_saved(cls, names: Sequence[Source], numbers: Sequence[int], following: int) -> SourceNames:
         """Names as they were saved."""
         made = cls()
         made._names, made._numbers, made._following, made._rows = list(names), list(numbers), following, None

@@ -21,7 +21,7 @@ from unstale.core.learning.state import unpacked
 from unstale.keeper.rows import Bits, Integers
 
 
-class Polls(NamedTuple):
+class PastPolls(NamedTuple):
     """Polls of a fleet in columns, those of one source oldest first; `source` counts its rows from 0.
 
     `modified` is when the source said it last changed, or NaN; `epoch` numbers the shared state that was in force.
@@ -34,9 +34,9 @@ class Polls(NamedTuple):
     modified: Floats
     epoch: Integers
 
-    def only(self, which: Bits) -> Polls:
+    def only(self, which: Bits) -> PastPolls:
         """Some of them, in the same order."""
-        return Polls(
+        return PastPolls(
             self.source[which],
             self.polled_at[which],
             self.answered[which],
@@ -62,13 +62,13 @@ def blank(sources: int, width: int) -> Taught:
     return Taught(np.zeros((sources, width)), never, never.copy(), np.ones(sources, dtype=np.bool_))
 
 
-def replay(polls: Polls, start: Taught, epochs: Mapping[int, bytes]) -> Taught:
+def replay(polls: PastPolls, start: Taught, epochs: Mapping[int, bytes]) -> Taught:
     """What sources have taught once these polls are added to what they taught at the `start`.
 
     `epochs` holds the learner's shared state under each number, as `core.learning.state.kept` wrote it.
 
     >>> from unstale.core.learning.state import WIDTH, kept
-    >>> polls = Polls(np.zeros(3, np.int64), np.array([0.0, 60.0, 120.0]), np.array([True, False, True]),
+    >>> polls = PastPolls(np.zeros(3, np.int64), np.array([0.0, 60.0, 120.0]), np.array([True, False, True]),
     ...               np.ones(3, bool), np.full(3, np.nan), np.ones(3, np.int64))
     >>> taught = replay(polls, blank(1, WIDTH), {1: kept(Learner(1, 60.0))})
     >>> taught.last.tolist(), taught.found.tolist(), [round(float(x), 3) for x in taught.rows[0, :2]]

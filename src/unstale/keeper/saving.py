@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unstale.errors import InputError, sentence
-from unstale.keeper.living import Given, Names
+from unstale.keeper.living import Given, SourceNames
 
 _FORM = b"unstale scheduler 1\n"
 
@@ -25,7 +25,7 @@ class Saved:
     host_cap: Mapping[str, float]
     surcharge: tuple[float, ...]
     clock: tuple[float, ...]
-    names: Names
+    names: SourceNames
     given: Given
     living: Mapping[str, np.ndarray]
     state: bytes
@@ -82,7 +82,7 @@ def read(data: bytes) -> Saved:
         head["host_cap"],
         tuple(head["surcharge"]),
         tuple(head["clock"]),
-        Names.of_saved(head["names"], head["numbers"], head["following"]),
+        SourceNames.of_saved(head["names"], head["numbers"], head["following"]),
         Given(**head["given"]),
         living,
         state,

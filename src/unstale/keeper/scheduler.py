@@ -22,7 +22,7 @@ from unstale.core.learning.learner import Learner
 from unstale.core.learning.state import kept
 from unstale.errors import InputError, require, sentence
 from unstale.keeper.explaining import explained
-from unstale.keeper.living import Given, Names, learner_of
+from unstale.keeper.living import Given, SourceNames, learner_of
 from unstale.keeper.outcomes import Answer, Outcome
 from unstale.keeper.rows import Bits, FleetRows, Integers
 from unstale.keeper.saving import Saved, read, written
@@ -69,7 +69,7 @@ class Scheduler(FleetRows):
         self.budget = None if budget is None else number("budget", per_second(budget), above=0)
         self._mean = 1.0 if mean_interval is None else number("mean_interval", seconds(mean_interval, ""), above=0)
         self.host_cap = {host: per_second(cap, "host_cap") for host, cap in (host_cap or {}).items()}
-        self.names, self.given, self._allowance = Names(), Given.none(), Allowance()
+        self.names, self.given, self._allowance = SourceNames(), Given.none(), Allowance()
         self._plan_at = self._review_at = -math.inf
         self._edited = False
         learner = Learner(0, self._mean, objective=objective)

@@ -22,7 +22,7 @@ BATCHES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedVersions:
     """The versions that one replica served of one source: from `t[i]` on, `version[i]`. Before the first, none."""
 
     t: Floats
@@ -34,7 +34,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class MeasuredFreshness:
     """A measured freshness and its standard error."""
 
     value: float
@@ -48,7 +48,7 @@ class Estimate:
 
 
 def fresh_time(
-    changes: Sequence[Floats], served: Sequence[Sequence[Served]], start: float, end: float, asked: int = 1
+    changes: Sequence[Floats], served: Sequence[Sequence[ServedVersions]], start: float, end: float, asked: int = 1
 ) -> Floats:
     """Share of time that copies were fresh: one row for each replica, then a last one for readers; source, batch.
 
@@ -56,7 +56,7 @@ def fresh_time(
     version is the number of changes so far. Readers ask `asked` random replicas and see the freshest answer: with j
     of m fresh that is fresh with the chance 1 − C(m−j, asked)/C(m, asked). [004 sect. IV, 004 sect. VI].
 
-    >>> one = Served(np.array([0.0, 6.0]), np.array([0.0, 1.0]))
+    >>> one = ServedVersions(np.array([0.0, 6.0]), np.array([0.0, 1.0]))
     >>> fresh_time([np.array([3.0])], [[one]], 0.0, 10.0).mean(axis=2).tolist()
     [[0.7], [0.7]]
     """
@@ -78,13 +78,15 @@ def fresh_time(
     return np.asarray(shares * BATCHES / (end - start))
 
 
-def estimate(shares: Floats) -> Estimate:
+def estimate(shares: Floats) -> MeasuredFreshness:
     """The mean of shares by source and batch, and its standard error.
 
     >>> estimate(np.array([[0.2, 0.4], [0.6, 0.8]]))
-    Estimate(value=0.5, error=0.2)
+    MeasuredFreshness(value=0.5, error=0.2)
     """
-    return Estimate(float(round(shares.mean(), 12)), max(_error(shares.mean(axis=1)), _error(shares.mean(axis=0))))
+    return MeasuredFreshness(
+        float(round(shares.mean(), 12)), max(_error(shares.mean(axis=1)), _error(shares.mean(axis=0)))
+    )
 
 
 def _error(means: Floats) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from xml.parsers import expat
 
 from unstale.errors import InputError
-from unstale.lists.rows import Rows
+from unstale.lists.rows import ListReader
 
 #: (path of local names from the root, attributes, line)
 Begin = Callable[[list[str], dict[str, str], int], None]
@@ -14,7 +14,7 @@ Begin = Callable[[list[str], dict[str, str], int], None]
 End = Callable[[list[str], str, int], None]
 
 
-def walk(data: bytes, rows: Rows, *, begin: Begin | None = None, end: End | None = None) -> None:
+def walk(data: bytes, rows: ListReader, *, begin: Begin | None = None, end: End | None = None) -> None:
     """Call `begin` and `end` for every element; where the XML breaks is a problem, and the last thing read."""
     path: list[str] = []
     text: list[str] = []

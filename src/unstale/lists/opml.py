@@ -10,12 +10,12 @@ from typing import Any
 
 from unstale.errors import InputError
 from unstale.lists.markup import walk
-from unstale.lists.rows import Rows, known
+from unstale.lists.rows import ListReader, known
 
 PREFIX = "unstale:"
 
 
-def read_opml(data: bytes, rows: Rows) -> None:
+def read_opml(data: bytes, rows: ListReader) -> None:
     """Every outline with an address, at whatever depth."""
     #: the folders that are open, with their depth
     folders: list[tuple[int, str]] = []

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from unstale.errors import InputError, require, sentence
 from unstale.lists.opml import read_opml
-from unstale.lists.rows import Check, Parsed, Rows, column
+from unstale.lists.rows import Check, ListReader, Parsed, column
 from unstale.lists.sitemap import read_sitemap
 from unstale.lists.tables import delimiter_of, read_csv, read_jsonl, read_parquet
 from unstale.lists.text import read_text
@@ -61,7 +61,7 @@ def read_list(
     >>> read_list(b"https://example.org/news weight=3\\nexample.org\\n").listings[0].weight
     3.0
     """
-    rows = Rows(base or Listing("", ""), check)
+    rows = ListReader(base or Listing("", ""), check)
     name = place if isinstance(place, str) else "list"
     data = unpacked(_bytes(place, load) if isinstance(place, str) else place, name)
     kind = format or format_of(name, data)
@@ -161,7 +161,7 @@ def _limited(file: BinaryIO, name: str) -> bytes:
     return data
 
 
-def _follow(inner: list[tuple[int, str]], rows: Rows, load: Callable[[str], bytes] | None, weigh: bool) -> None:
+def _follow(inner: list[tuple[int, str]], rows: ListReader, load: Callable[[str], bytes] | None, weigh: bool) -> None:
     """The sitemaps of an index, one level deep."""
     require(not inner or load, "list", f"of {len(inner):,} sitemaps", "is an index", "give these sitemaps one by one")
     require(

@@ -100,7 +100,7 @@ def known(name: str) -> str:
 
 
 @dataclass(slots=True)
-class Rows:
+class ListReader:
     """Takes rows one after the other and keeps the good ones as listings, the others as problems."""
 
     base: Listing

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from unstale.lists.markup import walk
-from unstale.lists.rows import Rows
+from unstale.lists.rows import ListReader
 
 
-def read_sitemap(data: bytes, rows: Rows, *, weigh: bool = False) -> list[tuple[int, str]]:
+def read_sitemap(data: bytes, rows: ListReader, *, weigh: bool = False) -> list[tuple[int, str]]:
     """The sources of a sitemap; the sitemaps in it are returned with their lines.
 
     With `weigh`, a source weighs twice its <priority>, so that the usual 0.5 weighs 1. The other dates and rates in

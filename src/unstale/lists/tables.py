@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from unstale.errors import InputError, sentence
-from unstale.lists.rows import Rows, column
+from unstale.lists.rows import ListReader, column
 
 _DELIMITERS = ",;\t"
 
@@ -25,7 +25,7 @@ def delimiter_of(header: str) -> str:
     return max(_DELIMITERS, key=header.count)
 
 
-def read_csv(text: str, rows: Rows) -> tuple[str, ...]:
+def read_csv(text: str, rows: ListReader) -> tuple[str, ...]:
     """A table with a header; columns that nobody reads are returned."""
     lines = io.StringIO(text, newline="")
     reader = csv.reader(lines, delimiter=delimiter_of(text.partition("\n")[0]), strict=True)
@@ -52,7 +52,7 @@ def read_csv(text: str, rows: Rows) -> tuple[str, ...]:
     return tuple(name for name, known in zip(header, names, strict=True) if known is None)
 
 
-def read_jsonl(text: str, rows: Rows) -> tuple[str, ...]:
+def read_jsonl(text: str, rows: ListReader) -> tuple[str, ...]:
     """One JSON object a line."""
     names: dict[str, str | None] = {}
     for line, raw in enumerate(io.StringIO(text, newline=None), 1):
@@ -72,7 +72,7 @@ def read_jsonl(text: str, rows: Rows) -> tuple[str, ...]:
     return tuple(name for name, known in names.items() if known is None)
 
 
-def read_parquet(data: bytes, rows: Rows) -> tuple[str, ...]:
+def read_parquet(data: bytes, rows: ListReader) -> tuple[str, ...]:
     """A Parquet file; its rows count from 1."""
     try:
         table = pyarrow.parquet.read_table(pa.BufferReader(data))

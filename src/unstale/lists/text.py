@@ -11,10 +11,10 @@ import io
 import shlex
 
 from unstale.errors import InputError, sentence
-from unstale.lists.rows import Rows, known
+from unstale.lists.rows import ListReader, known
 
 
-def read_text(text: str, rows: Rows) -> None:
+def read_text(text: str, rows: ListReader) -> None:
     """Every line with something on it; # begins a comment where a word could begin."""
     for line, raw in enumerate(io.StringIO(text, newline=None), 1):
         address, *more = raw.split(None, 1) or ["#"]

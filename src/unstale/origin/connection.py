@@ -18,7 +18,7 @@ LONGEST = 65_536
 _HOST = re.compile(rb"[A-Za-z0-9.:\[\]-]{1,255}")
 
 
-class Connection(asyncio.Protocol):
+class OriginConnection(asyncio.Protocol):
     """One client: requests in, answers out, in order."""
 
     def __init__(self, origin: Origin) -> None:

@@ -19,7 +19,7 @@ from unstale.errors import InputError, require, sentence
 KEPT = 200_000
 
 
-class Asked(NamedTuple):
+class LoggedRequest(NamedTuple):
     """One request. `number` is also in its answer (X-Origin-Request); `version` is -1 where nothing has versions."""
 
     number: int
@@ -38,9 +38,9 @@ class RequestLog:
 
     def __init__(self, *, keep: int = KEPT, path: str | None = None) -> None:
         self.total = self.found = self.unchanged = 0
-        self.asked: deque[Asked] = deque(maxlen=int(number("keep", keep, least=1, most=1e9)))
+        self.asked: deque[LoggedRequest] = deque(maxlen=int(number("keep", keep, least=1, most=1e9)))
         self._served: dict[bytes, int] = {}
-        self._unwritten: list[Asked] = []
+        self._unwritten: list[LoggedRequest] = []
         self._path = path
         self._file: TextIO | None = None
         self._fault: InputError | None = None
@@ -53,7 +53,7 @@ class RequestLog:
     def note(self, t: float, method: bytes, path: bytes, version: int, status: int) -> int:
         """Note a request; its number."""
         self.total += 1
-        asked = Asked(self.total, t, method, path, version, status)
+        asked = LoggedRequest(self.total, t, method, path, version, status)
         self.asked.append(asked)
         if self._file is not None:
             self._unwritten.append(asked)
@@ -106,7 +106,7 @@ class RequestLog:
         return InputError(sentence("log", repr(self._path), rule, "choose another file"))
 
 
-def polls(asked: Iterable[Asked], names: Mapping[str, str]) -> Trace:
+def polls(asked: Iterable[LoggedRequest], names: Mapping[str, str]) -> Trace:
     """The requests that brought, or confirmed, what was there: GET, answered 200 or 304, of the paths in `names`."""
     place = {path.encode("latin-1"): i for i, path in enumerate(names)}
     rows = [(place[a.path], a.t) for a in asked if a.path in place and a.status in (200, 304) and a.method == b"GET"]
@@ -114,18 +114,18 @@ def polls(asked: Iterable[Asked], names: Mapping[str, str]) -> Trace:
     return Trace.coded(list(names.values()), np.array(which, dtype=np.int64), np.array(times, dtype=np.float64))
 
 
-def read(path: str) -> list[Asked]:
+def read(path: str) -> list[LoggedRequest]:
     """The requests in a file that a log wrote; a last line that is not whole yet is left out."""
     out = []
     for line in Path(path).read_text("utf-8").splitlines(keepends=True):
         if line.endswith("\n"):
             row = json.loads(line)
             method, target = row["method"].encode("latin-1"), row["path"].encode("latin-1")
-            out.append(Asked(row["n"], row["t"], method, target, row["version"], row["status"]))
+            out.append(LoggedRequest(row["n"], row["t"], method, target, row["version"], row["status"]))
     return out
 
 
-def _line(asked: Asked) -> str:
+def _line(asked: LoggedRequest) -> str:
     row = {
         "n": asked.number,
         "t": asked.t,

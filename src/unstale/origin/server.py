@@ -17,7 +17,7 @@ from typing import Self
 
 from unstale.core.trace import Trace
 from unstale.errors import InputError, sentence
-from unstale.origin.connection import Connection
+from unstale.origin.connection import OriginConnection
 from unstale.origin.log import RequestLog
 from unstale.origin.measure import TrueFreshness, measured_freshness
 from unstale.origin.site import Site
@@ -43,7 +43,7 @@ class Origin:
         last_modified: bool = False,
     ) -> None:
         self.site, self.log, self.last_modified = site, log or RequestLog(), last_modified
-        self.connections: set[Connection] = set()
+        self.connections: set[OriginConnection] = set()
         self.tasks: set[asyncio.Future[None]] = set()
         self.address = ""
         self._host, self._port = host, port
@@ -57,7 +57,9 @@ class Origin:
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(lambda: Connection(self), self._host, self._port, backlog=1024)
+            self._server = await loop.create_server(
+                lambda: OriginConnection(self), self._host, self._port, backlog=1024
+            )
         except (OSError, OverflowError) as error:
             place, reason = f"{self._host}:{self._port}", getattr(error, "strerror", None) or "no such port"
             rule, remedy = f"cannot be served at ({reason})", "choose another port, or 0 for any free one"

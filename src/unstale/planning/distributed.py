@@ -29,7 +29,7 @@ from unstale.planning.planner import plan as plan_table
 from unstale.planning.tasks import (
     Decision,
     Inventory,
-    Measured,
+    MeasuredPlan,
     PartTerms,
     Rivals,
     Sums,
@@ -55,7 +55,7 @@ class PartsPlan:
     sources: int
     budget: float
     decision: Decision
-    measured: Measured
+    measured: MeasuredPlan
     #: Σ weight
     weight: float
     #: how often the fleet was read until the price was known

@@ -95,7 +95,7 @@ class Rivals:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredPlan:
     """What a plan comes to: Σ weight·freshness of it and its rivals, and the worst residuals of its certificate."""
 
     spent: float
@@ -145,9 +145,9 @@ def shutting_price(part: FleetPart, terms: PartTerms) -> float:
 
 def write_plan(
     parts: Sequence[FleetPart], terms: PartTerms, decision: Decision, rivals: Rivals, folder: str | None
-) -> Measured:
+) -> MeasuredPlan:
     """What the plan of the parts of a file comes to; with a folder, the plan is written there."""
-    measured: list[Measured] = []
+    measured: list[MeasuredPlan] = []
 
     def planned() -> Iterator[pa.Table]:
         for part in parts:
@@ -166,9 +166,9 @@ def write_plan(
     return together(measured)
 
 
-def together(measured: Sequence[Measured]) -> Measured:
+def together(measured: Sequence[MeasuredPlan]) -> MeasuredPlan:
     """What several plans come to as one."""
-    return Measured(
+    return MeasuredPlan(
         spent=math.fsum(m.spent for m in measured),
         freshness=math.fsum(m.freshness for m in measured),
         uniform=math.fsum(m.uniform for m in measured),
@@ -262,7 +262,7 @@ def _rates_at(fleet: Fleet, at: float) -> Floats:
     return Market(fleet).answer(at).rates
 
 
-def _measure(made: FleetPlan, terms: PartTerms, rivals: Rivals) -> Measured:
+def _measure(made: FleetPlan, terms: PartTerms, rivals: Rivals) -> MeasuredPlan:
     fleet, rate = made.plan.fleet, made.sources.change_rate
     weight, _ = _columns(fleet)
     value = _value(made.sources, "freshness", terms.order)
@@ -272,7 +272,7 @@ def _measure(made: FleetPlan, terms: PartTerms, rivals: Rivals) -> Measured:
             return float(np.dot(weight, 1.0 - value.staleness(1.0 / sync_rate)))
 
     residuals = made.certificate
-    return Measured(
+    return MeasuredPlan(
         spent=made.spent,
         freshness=float(np.dot(weight, made.freshness)),
         uniform=fresh(np.full(len(fleet), rivals.uniform)),

@@ -276,7 +276,7 @@ class Epoch:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class CrewMember:
     """A worker that is alive: its share of the budget, how full its bucket is, and what it says of itself."""
 
     owner: str

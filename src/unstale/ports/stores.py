@@ -16,6 +16,7 @@ from unstale.ports.records import (
     Checkpoint,
     Claim,
     Copy,
+    CrewMember,
     Edition,
     Entry,
     Epoch,
@@ -27,7 +28,6 @@ from unstale.ports.records import (
     HostNews,
     Lesson,
     Listing,
-    Member,
     Observation,
     Price,
     Recent,
@@ -240,7 +240,7 @@ class Crew(Protocol):
     def elect(self) -> bool:
         """Whether this connection is the planner's, or becomes it."""
 
-    def divide(self, rate: float) -> list[Member]:
+    def divide(self, rate: float) -> list[CrewMember]:
         """Give every worker that is alive an even share of the rate, as far as others have let go of it."""
 
     def lessons(self) -> list[Lesson]:

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 from unstale.errors import InputError, StoreError
 from unstale.ports import ReadStore
 from unstale.server import bounds, endpoints, openapi
-from unstale.server.api_fleet import Fleet
+from unstale.server.api_fleet import FleetRoutes
 from unstale.server.api_sources import Sources
 from unstale.server.endpoints import Call, Endpoint, as_json
 from unstale.server.endpoints import refusal as refusal
@@ -64,7 +64,7 @@ def api(
     """Everything under /api/v1, /metrics, and the callbacks of hubs if there is a token to make them from."""
     # One for all: whoever asks in the same moment is told the same.
     slowly = slowly or Slowly()
-    table: list[Endpoint] = [*Fleet(service, slowly).endpoints(), *Sources(service, asker).endpoints()]
+    table: list[Endpoint] = [*FleetRoutes(service, slowly).endpoints(), *Sources(service, asker).endpoints()]
     more: list[BaseRoute] = [Route("/metrics", Metrics(service, served, slowly).tell)]
     if live is not None:
         table.append(

@@ -20,7 +20,7 @@ from unstale.units import DAY, parse_duration
 POINTS = 1000
 
 
-class Fleet:
+class FleetRoutes:
     """Does what the table says."""
 
     def __init__(self, service: FleetService, slowly: Slowly) -> None:

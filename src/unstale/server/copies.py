@@ -69,12 +69,12 @@ class Coded:
 
 
 @dataclass(slots=True)
-class Held:
+class HeldCopy:
     """What is kept in memory of one version of a source."""
 
     head: Head
     edition: Edition
-    times: headers.Times
+    times: headers.CopyTimes
     about: list[Field]
     packed: bytes
     codings: dict[str, Coded] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Copies:
         self._name = headers.structured_name(name)
         self._patience, self._memory = patience, memory
         self._heads, self._outlooks = Heads(shelf), Outlooks(shelf, clock)
-        self._held: OrderedDict[int, Held] = OrderedDict()
+        self._held: OrderedDict[int, HeldCopy] = OrderedDict()
         self._kept = 0
         self._waiting = 0
         #: answers by their status, and copies that were read since `take` was last called, by source
@@ -262,7 +262,7 @@ class Copies:
         fields = headers.kept(edition, now, self._name) + coded.about + more
         return reply(coded.etag, coded.body, fields, method, asked)
 
-    def _hold(self, source: int, head: Head, held: Held | None) -> Held | None:
+    def _hold(self, source: int, head: Head, held: HeldCopy | None) -> HeldCopy | None:
         """The newest version in memory; a poll that found the same bytes keeps what was made of them."""
         edition = self._shelf.edition(source, head.version)
         if edition is None:
@@ -274,13 +274,13 @@ class Copies:
         if packed is None:
             return None
         self._forget(source)
-        held = self._held[source] = Held(
+        held = self._held[source] = HeldCopy(
             head, edition, headers.times(head, edition), headers.content(source, edition), packed
         )
         self._keep(source, held, 0)
         return held
 
-    def _keep(self, source: int, held: Held, before: int) -> None:
+    def _keep(self, source: int, held: HeldCopy, before: int) -> None:
         """Count what a source has in memory now, and let go of what nobody asked for longest."""
         if self._held.get(source) is held:
             self._kept += held.size - before

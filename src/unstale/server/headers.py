@@ -64,7 +64,7 @@ def _last_modified(edition: Edition, latest: float) -> list[Field]:
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class CopyTimes:
     """What a copy says about itself from one observation to the next; `at` adds what moves with the clock."""
 
     checked: float
@@ -95,7 +95,7 @@ def expires_at(head: Head) -> float:
     return head.checked if head.failures else min(head.due, head.checked + YEAR)
 
 
-def times(head: Head, edition: Edition) -> Times:
+def times(head: Head, edition: Edition) -> CopyTimes:
     """Dates, lifetime and origin of a copy; how long it may be used while we fail follows from the interval."""
     checked, window = head.checked, int(min(max(head.due - head.checked, 0.0), YEAR))
     expires = expires_at(head)
@@ -119,7 +119,7 @@ def times(head: Head, edition: Edition) -> Times:
     )
     if head.failures:
         status += b", failures=%d" % head.failures
-    return Times(checked, expires, fixed, status, b"".join(hop + b"; hit, " for hop in path))
+    return CopyTimes(checked, expires, fixed, status, b"".join(hop + b"; hit, " for hop in path))
 
 
 def kept(edition: Edition, now: float, name: bytes) -> list[Field]:

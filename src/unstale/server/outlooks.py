@@ -23,7 +23,7 @@ PAUSE = 0.005
 MOST = 50_000
 
 
-class Known(NamedTuple):
+class KnownCopy(NamedTuple):
     """A probability, the observation it follows from, and until when it is good enough."""
 
     latest: int
@@ -36,7 +36,7 @@ class Outlooks:
 
     def __init__(self, shelf: Catalogue, clock: Callable[[], float]) -> None:
         self._shelf, self._clock = shelf, clock
-        self._known: dict[int, Known] = {}
+        self._known: dict[int, KnownCopy] = {}
         self._asked: dict[int, asyncio.Future[tuple[float, float]]] = {}
         #: when we last looked, on the loop's clock
         self._looked = -math.inf
@@ -62,7 +62,7 @@ class Outlooks:
             waiting = self._asked[source] = loop.create_future()
         fresh, change_rate = await asyncio.shield(waiting)
         kept = max(SECOND, ERROR / max(change_rate, 1e-9), ERROR * (now - head.checked))
-        self._known[source] = Known(head.latest, now + kept, fresh)
+        self._known[source] = KnownCopy(head.latest, now + kept, fresh)
         return fresh
 
     def _look(self) -> None:

@@ -7,7 +7,7 @@ Rules of this room:
 3. Times are seconds since the epoch, rates per second; NaN and infinities become null where JSON is written.
 """
 
-from unstale.service.fleet import FleetService
+from unstale.service.fleet_service import FleetService
 from unstale.service.records import Terms
 
 __all__ = ["FleetService", "Terms"]

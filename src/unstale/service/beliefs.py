@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unstale.core.learning.outlook import WIDTH, outlook
+from unstale.core.learning.outlook import WIDTH, BelievedColumns, outlook
 from unstale.keeper.outcomes import Answer
-from unstale.keeper.replay import Polls, Taught, blank, replay
+from unstale.keeper.replay import PastPolls, blank, replay
 from unstale.ports import LEARNER, Observation
 
 #: polls that a belief is followed over
@@ -37,7 +37,7 @@ def believed(told: Sequence[Observation], settings: Mapping[str, bytes]) -> list
         if one.answer is Answer.FAILED:
             continue
         modified = np.nan if one.modified is None else one.modified
-        polls = Polls(
+        polls = PastPolls(
             np.zeros(1, np.int64),
             np.array([one.polled_at]),
             np.ones(1, np.bool_),
@@ -46,13 +46,6 @@ def believed(told: Sequence[Observation], settings: Mapping[str, bytes]) -> list
             np.ones(1, np.int64),
         )
         taught = replay(polls, taught, {1: settings.get(LEARNER, b"")})
-        seen = outlook(_Held(taught, settings), one.polled_at)
+        seen = outlook(BelievedColumns(taught.rows, taught.last, taught.found, settings), one.polled_at)
         points.append(BeliefPoint(one.polled_at, float(seen.change_rate[0]), float(seen.low[0]), float(seen.high[0])))
     return points
-
-
-class _Held:
-    """What one source has taught, as an outlook reads it."""
-
-    def __init__(self, taught: Taught, settings: Mapping[str, bytes]) -> None:
-        self.beliefs, self.last, self.found, self.settings = taught.rows, taught.last, taught.found, settings

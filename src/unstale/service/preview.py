@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.learning.bursts import no_bursts
 from unstale.core.learning.clock import even_clock
-from unstale.core.learning.outlook import WIDTH, outlook
+from unstale.core.learning.outlook import WIDTH, BelievedColumns, outlook
 from unstale.core.learning.state import kept
 from unstale.engine.config import scheduler_of
 from unstale.engine.host_limits import HostLimits
@@ -25,14 +24,6 @@ _ENOUGH = 5000
 #: prices between which one is sought
 _LOWEST, _HIGHEST = 1e-12, 1e12
 _QUANTILES = {"p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    beliefs: Floats
-    last: Floats
-    found: Floats
-    settings: Mapping[str, bytes]
 
 
 def preview(store: ReadStore, terms: Terms, budget: float, now: float) -> Preview:
@@ -93,7 +84,7 @@ def _steady(scheduler: Scheduler, rows: Integers, waits: Floats) -> tuple[Floats
 
     def age_after(part: float) -> Floats:
         begin = -part * waits
-        age: Floats = np.nan_to_num(outlook(_Held(beliefs, begin, begin, settings), 0.0).age, posinf=0.0)
+        age: Floats = np.nan_to_num(outlook(BelievedColumns(beliefs, begin, begin, settings), 0.0).age, posinf=0.0)
         return age
 
     fresh = 1.0 - age_after(1.0) / np.maximum(waits, 1e-9)

@@ -11,7 +11,7 @@ import numpy as np
 from unstale.core.checks import Floats
 from unstale.core.learning.outlook import Outlook
 from unstale.engine.pulse import KEPT, Done, done, undone
-from unstale.engine.summary import Rows, compare
+from unstale.engine.summary import ComparedSources, compare
 from unstale.keeper.outcomes import Answer
 from unstale.keeper.scheduler import Integers
 from unstale.ports import Price, ReadStore
@@ -27,7 +27,7 @@ def status(store: ReadStore, moment: Moment, budget: Budget, running: bool | Non
     standing, rows = moment.standing, moment.rows
     counters = store.counters()
     compared = compare(
-        Rows(
+        ComparedSources(
             standing.beliefs[rows],
             standing.last[rows],
             standing.found[rows],

@@ -59,7 +59,7 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class CopyHistory:
     """What happened to one copy: polls from the last one before 0 on, changes after that poll, and the end.
 
     Measured from 0 to `stop`. A change at the very time of a poll counts as after it.
@@ -170,7 +170,9 @@ def simulate_copy(
     )
 
 
-def draw(changes: Process | WeeklyPoisson, polls: Process | Sweep, horizon: float, rng: np.random.Generator) -> History:
+def draw(
+    changes: Process | WeeklyPoisson, polls: Process | Sweep, horizon: float, rng: np.random.Generator
+) -> CopyHistory:
     """One stationary history of a copy from 0 to the horizon.
 
     Polls come at times that are random to the source, so the changes are met in equilibrium at the last poll
@@ -178,8 +180,8 @@ def draw(changes: Process | WeeklyPoisson, polls: Process | Sweep, horizon: floa
     """
     at = _polled(polls, horizon, rng)
     if isinstance(changes, WeeklyPoisson):
-        return History(at, changes.sample_times(rng, float(at[0]), horizon), horizon)
-    return History(at, _changed(changes, float(at[0]), horizon, rng), horizon)
+        return CopyHistory(at, changes.sample_times(rng, float(at[0]), horizon), horizon)
+    return CopyHistory(at, _changed(changes, float(at[0]), horizon, rng), horizon)
 
 
 def _polled(polls: Process | Sweep, horizon: float, rng: np.random.Generator) -> Floats:

@@ -37,7 +37,7 @@ HOUR, WEEK = 1.0 / 24.0, 7.0
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ScenarioRow:
     """What one way of polling achieved, for the whole fleet and, where it makes sense, source by source."""
 
     name: str
@@ -60,9 +60,9 @@ class Scenario:
 
     name: str
     line: str
-    build: Callable[[float, int], list[Row]]
+    build: Callable[[float, int], list[ScenarioRow]]
 
-    def run(self, days: float = 30.0, seed: int = 1) -> list[Row]:
+    def run(self, days: float = 30.0, seed: int = 1) -> list[ScenarioRow]:
         """Simulate every way of polling for so many days."""
         return self.build(number("days", days, above=0, remedy="try 30"), checked_seed(seed))
 
@@ -79,18 +79,18 @@ def scenario(name: str) -> Scenario:
     return SCENARIOS[name]
 
 
-def _five_sources(days: float, seed: int) -> list[Row]:
+def _five_sources(days: float, seed: int) -> list[ScenarioRow]:
     rate = np.arange(1.0, 6.0)
     return _rules(rate, np.ones(5), 5.0, days, seed)
 
 
-def _news(days: float, seed: int) -> list[Row]:
+def _news(days: float, seed: int) -> list[ScenarioRow]:
     rng = np.random.default_rng(1)
     rate, weight = rng.lognormal(0.5, 1.8, 300), rng.pareto(1.3, 300) + 0.2
     return _rules(rate, weight, 600.0, days, seed, weight_proportional)
 
 
-def _heavy_tail(days: float, seed: int) -> list[Row]:
+def _heavy_tail(days: float, seed: int) -> list[ScenarioRow]:
     """Bursts and long silences: Pareto gaps, planned for with and without knowing it."""
     rate, weight, kind = np.geomspace(0.2, 20.0, 40), np.ones(40), "pareto:1.5"
     known = Fleet.of(value_of("freshness", rate, changes=named(kind, 1.0)), weight=weight)
@@ -103,7 +103,7 @@ def _heavy_tail(days: float, seed: int) -> list[Row]:
     return [_fleet_row(name, rate, sync, weight, days, seed, kind) for name, sync in plans.items()]
 
 
-def _phase_lock(days: float, seed: int) -> list[Row]:
+def _phase_lock(days: float, seed: int) -> list[ScenarioRow]:
     """An hourly source polled hourly: the phase never moves, so the average is nobody's experience."""
     rows = []
     for name, polls in (
@@ -113,7 +113,7 @@ def _phase_lock(days: float, seed: int) -> list[Row]:
     ):
         run = simulate_copy(Constant(HOUR), polls, horizon=64 * days, seed=seed)
         rows.append(
-            Row(
+            ScenarioRow(
                 name,
                 run.polls / (64 * days),
                 run.freshness,
@@ -125,7 +125,7 @@ def _phase_lock(days: float, seed: int) -> list[Row]:
     return rows
 
 
-def _bursty(days: float, seed: int) -> list[Row]:
+def _bursty(days: float, seed: int) -> list[ScenarioRow]:
     """Forty sources that sleep for days and wake for hours: fresher than their mean rate lets expect, and the
     plan that takes them for Poisson abandons too many."""
     rate = np.geomspace(1.0, 20.0, 40)
@@ -145,7 +145,7 @@ def _bursty(days: float, seed: int) -> list[Row]:
     return rows
 
 
-def _weekly(days: float, seed: int) -> list[Row]:
+def _weekly(days: float, seed: int) -> list[ScenarioRow]:
     """Changes in office hours only, eight a day on five days: polls at night are wasted."""
     hours = np.zeros(168)
     for day in range(5):
@@ -160,7 +160,7 @@ def _weekly(days: float, seed: int) -> list[Row]:
     ]
 
 
-def _outage(days: float, seed: int) -> list[Row]:
+def _outage(days: float, seed: int) -> list[ScenarioRow]:
     """Two hosts of twenty sources; one is down for a tenth of the time."""
     rate = np.tile(np.geomspace(0.5, 10.0, 20), 2)
     down = [(0.45 * days, 0.55 * days)]
@@ -173,7 +173,7 @@ def _outage(days: float, seed: int) -> list[Row]:
     return rows
 
 
-def _rules(rate: Floats, weight: Floats, budget: float, days: float, seed: int, *more: Rule) -> list[Row]:
+def _rules(rate: Floats, weight: Floats, budget: float, days: float, seed: int, *more: Rule) -> list[ScenarioRow]:
     """The optimal plan and what other software does with the same budget."""
     optimal = price.plan(Fleet.of(value_of("freshness", rate), weight=weight), budget).sync_rate
     rules = {rule.__name__.replace("_", " "): rule for rule in (uniform, proportional, *more)}
@@ -183,10 +183,10 @@ def _rules(rate: Floats, weight: Floats, budget: float, days: float, seed: int, 
 
 def _fleet_row(
     name: str, rate: Floats, sync: Floats, weight: Floats, days: float, seed: int, kind: str = "poisson"
-) -> Row:
+) -> ScenarioRow:
     run = simulate_fleet(rate, sync, horizon=days, seed=seed, process=kind, weight=weight, runs=200)
     fresh, old = predicted(rate, sync, process=kind)
-    return Row(
+    return ScenarioRow(
         name,
         float(run.polls.sum()) / run.time,
         run.fleet_freshness,
@@ -200,10 +200,10 @@ def _fleet_row(
 
 def _loop_row(
     name: str, world: World, policy: Policy, days: float, seed: int, formulas: tuple[Floats, Floats] | None = None
-) -> Row:
+) -> ScenarioRow:
     run = loop.run(world, policy, horizon=1.1 * days, warmup=0.1 * days, seed=seed)
     fresh, old = (None, None) if formulas is None else (float(np.mean(x)) for x in formulas)
-    return Row(name, float(run.polls.sum()) / days, run.freshness.fleet, run.age.fleet, fresh, old)
+    return ScenarioRow(name, float(run.polls.sum()) / days, run.freshness.fleet, run.age.fleet, fresh, old)
 
 
 _ALL = (

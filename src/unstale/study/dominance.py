@@ -19,7 +19,7 @@ _RANK = {Ageing.NBU: 2, Ageing.MEMORYLESS: 1, Ageing.NWU: 0}
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class DominanceVerdict:
     """The verdict, the range of `first.age_cdf − second.age_cdf`, and the times where its ends are met."""
 
     verdict: Verdict
@@ -44,7 +44,7 @@ def dominates(first: Process, second: Process) -> bool:
     return compare(first, second).verdict in ("first", "equal")
 
 
-def compare(first: Process, second: Process) -> Comparison:
+def compare(first: Process, second: Process) -> DominanceVerdict:
     """Who dominates whom, or "neither" where the age laws cross, or "equal".
 
     Known orders come first: a constant gap dominates all; NBU dominates memoryless dominates NWU
@@ -75,7 +75,7 @@ def compare(first: Process, second: Process) -> Comparison:
             (True, True): "neither",
         }
         verdict = table[ahead, behind]
-    return Comparison(verdict, least, least_at * unit, most, most_at * unit)
+    return DominanceVerdict(verdict, least, least_at * unit, most, most_at * unit)
 
 
 def _known(first: Process, second: Process) -> Verdict | None:

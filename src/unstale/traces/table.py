@@ -23,7 +23,7 @@ TIME = ("t", "time", "timestamp", "date")
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TraceColumns:
     """Two columns of a table, which they were, and how many lines were no rows (with the first of them)."""
 
     source: pa.ChunkedArray
@@ -33,7 +33,7 @@ class Rows:
     examples: dict[str, str] = field(default_factory=dict)
 
 
-def rows(path: str, source_column: str | None = None, time_column: str | None = None) -> Rows:
+def rows(path: str, source_column: str | None = None, time_column: str | None = None) -> TraceColumns:
     """The column of sources and that of times in a file; `-` reads CSV or JSON lines from standard input.
 
     Text formats are read leniently: a line that is no row is counted, and every value is text, so that the source 007
@@ -48,13 +48,13 @@ def rows(path: str, source_column: str | None = None, time_column: str | None = 
         table = files.read(path)
         chosen = _choose(repr(path), table.column_names, wanted)
         source, time = (table.column(name) for name in chosen)
-        return Rows(_text(chosen[0], source), time, chosen)
+        return TraceColumns(_text(chosen[0], source), time, chosen)
     if not Path(path).is_file():
         raise InputError(sentence("file", repr(path), "does not exist", "check the path"))
     return (_csv if ending == ".csv" else _json)(repr(path), Path(path).read_bytes(), wanted)
 
 
-def _csv(name: str, data: bytes, wanted: tuple[str | None, str | None]) -> Rows:
+def _csv(name: str, data: bytes, wanted: tuple[str | None, str | None]) -> TraceColumns:
     header = next(csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", "replace", newline="")), [])
     chosen = _choose(name, header, wanted)
     bad: list[str] = []
@@ -74,10 +74,10 @@ def _csv(name: str, data: bytes, wanted: tuple[str | None, str | None]) -> Rows:
     except pa.ArrowInvalid as error:
         raise InputError(sentence("file", name, "cannot be read as csv", str(error).splitlines()[0])) from None
     source, time = (table.column(column) for column in chosen)
-    return Rows(source, time, chosen, len(bad), {"malformed": bad[0]} if bad else {})
+    return TraceColumns(source, time, chosen, len(bad), {"malformed": bad[0]} if bad else {})
 
 
-def _json(name: str, data: bytes, wanted: tuple[str | None, str | None]) -> Rows:
+def _json(name: str, data: bytes, wanted: tuple[str | None, str | None]) -> TraceColumns:
     objects, bad = [], []
     for number, line in enumerate(data.splitlines(), 1):
         try:
@@ -90,7 +90,7 @@ def _json(name: str, data: bytes, wanted: tuple[str | None, str | None]) -> Rows
             bad.append(f"no JSON object in line {number:,}")
     chosen = _choose(name, list(dict.fromkeys(key for row in objects for key in row)), wanted)
     source, time = (pa.chunked_array([pa.array([_plain(row.get(c)) for row in objects], pa.string())]) for c in chosen)
-    return Rows(source, time, chosen, len(bad), {"malformed": bad[0]} if bad else {})
+    return TraceColumns(source, time, chosen, len(bad), {"malformed": bad[0]} if bad else {})
 
 
 def _plain(value: Any) -> str | None:

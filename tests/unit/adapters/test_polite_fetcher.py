@@ -9,7 +9,7 @@ import pytest
 from unstale.adapters.memory_fetcher import MemoryFetcher
 from unstale.adapters.polite_fetcher import PoliteFetcher
 from unstale.adapters.robots import Robots
-from unstale.adapters.transfer import Reply
+from unstale.adapters.transfer import TransferReply
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Fetched, Request
 
@@ -17,9 +17,9 @@ ADDRESS = "http://a.example/news"
 
 
 def polled(rules: str, *, status: int = 200, delay: float = 0.0) -> Fetched:
-    async def look(request: Request) -> Reply:
+    async def look(request: Request) -> TransferReply:
         await asyncio.sleep(delay)
-        return Reply(status=status, body=rules.encode(), address=request.address)
+        return TransferReply(status=status, body=rules.encode(), address=request.address)
 
     async def poll() -> Fetched:
         inner = MemoryFetcher()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.asgi import START
-from unstale.adapters.replica_status import MOST_HOPS, Status, doubt, read_status
+from unstale.adapters.replica_status import MOST_HOPS, CopyStatus, doubt, read_status
 from unstale.ports import Edition, Head
 from unstale.server import headers
 
@@ -58,15 +58,15 @@ def test_names_of_a_way(text: str, names: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("status", "since", "why"),
     [
-        (Status(1000.0, 1, 0.0, ("a",)), 1000.0004, ""),
-        (Status(1004.9, 1, 0.0, ("a",)), 900.0, ""),
-        (Status(1005.1, 1, 0.0, ("a",)), 900.0, "from the future"),
-        (Status(989.0, 1, 0.0, ("a",)), 990.0, "1 s older than ours"),
-        (Status(1000.0, 1, 0.0, ('"me"', "a")), 900.0, "in a circle"),
-        (Status(1000.0, 1, 0.0, ("a",) * (MOST_HOPS + 1)), 900.0, f"more than {MOST_HOPS} replicas"),
+        (CopyStatus(1000.0, 1, 0.0, ("a",)), 1000.0004, ""),
+        (CopyStatus(1004.9, 1, 0.0, ("a",)), 900.0, ""),
+        (CopyStatus(1005.1, 1, 0.0, ("a",)), 900.0, "from the future"),
+        (CopyStatus(989.0, 1, 0.0, ("a",)), 990.0, "1 s older than ours"),
+        (CopyStatus(1000.0, 1, 0.0, ('"me"', "a")), 900.0, "in a circle"),
+        (CopyStatus(1000.0, 1, 0.0, ("a",) * (MOST_HOPS + 1)), 900.0, f"more than {MOST_HOPS} replicas"),
     ],
 )
-def test_doubts(status: Status, since: float, why: str) -> None:
+def test_doubts(status: CopyStatus, since: float, why: str) -> None:
     found = doubt(status, since, 1000.0, "me")
     assert why in found
     assert bool(found) == bool(why)

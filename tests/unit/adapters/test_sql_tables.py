@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
-from unstale.adapters.sql_tables import Held, Tables, view_name
+from unstale.adapters.sql_tables import LocalTable, Tables, view_name
 from unstale.adapters.sql_values import row_hash
 from unstale.errors import InputError, StoreError
 
@@ -31,11 +31,11 @@ def staged(rows: Sequence[Sequence[Any]], keyed: bool = True) -> list[tuple[byte
 def put(
     tables: Tables,
     rows: Sequence[Sequence[Any]],
-    held: Held | None = None,
+    held: LocalTable | None = None,
     *,
     columns: Sequence[str] = ("id", "a"),
     keyed: bool = True,
-) -> Held:
+) -> LocalTable:
     held = held or tables.held("source_0123456789", "things")
     tables.stage(columns, staged(rows, keyed))
     shape = replace(held, columns=tuple(columns), key=("id",) if keyed else ())
@@ -50,7 +50,7 @@ def seen(path: Path, view: str = "things") -> list[tuple[Any, ...]]:
         db.close()
 
 
-def counts(held: Held) -> tuple[int, int, int, int]:
+def counts(held: LocalTable) -> tuple[int, int, int, int]:
     account = json.loads(held.manifest)
     return account["rows"], account["inserted"], account["changed"], account["deleted"]
 

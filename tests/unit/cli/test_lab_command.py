@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from unstale.adapters.replica_client import Freshest, Reading
 from unstale.cli import lab as command
-from unstale.cli.lab import Row, lab
+from unstale.cli.lab import LabRow, lab
 from unstale.cli.replicas import facts_of, line_of, named
-from unstale.lab.measure import Estimate
+from unstale.lab.measure import MeasuredFreshness
 from unstale.lab.setups import Setup
 from unstale.report.lab import draw
 
@@ -58,9 +58,9 @@ def test_what_cannot_be_run_is_one_sentence(args: list[str], sentence: str) -> N
 def test_what_differs_or_came_too_late_fails(
     measured: float, late: float, code: int, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def ran(setup: Setup) -> tuple[list[Row], dict[str, Any]]:
+    async def ran(setup: Setup) -> tuple[list[LabRow], dict[str, Any]]:
         facts = {"changes": 1000, "polls": [70], "late_seconds": late, "taken_from_peers": [0], "whole_seconds": 3.0}
-        return [Row("replica 1", 0.5, Estimate(measured, 0.01))], facts
+        return [LabRow("replica 1", 0.5, MeasuredFreshness(measured, 0.01))], facts
 
     monkeypatch.setattr(command, "experiment", ran)
     got = CliRunner().invoke(lab, ["single", "--sync-rate", "1/s"], env={"COLUMNS": "200"})

@@ -14,7 +14,7 @@ import pytest
 from support.documents import ROOT, blocks
 from unstale.calendar import parse_hours
 from unstale.cli import settings as module
-from unstale.cli.settings import Defaults, Host, Http, OnChange, Settings, load
+from unstale.cli.settings import Defaults, HostSettings, Http, OnChange, Settings, load
 from unstale.errors import InputError
 
 PAGE = ROOT / "docs/howto/settings.md"
@@ -68,7 +68,7 @@ def test_the_example_of_the_page() -> None:
     assert found.budget == pytest.approx(20000 / 86400, rel=1e-15)
     assert found.windows == parse_hours("22:00-06:00 Mon-Fri Europe/Berlin; 00:00-24:00 Sat,Sun Europe/Berlin")
     assert found.http.allow_networks == ("10.0.0.0/8",)
-    assert found.host("slow.example.org") == Host(spacing=30.0, concurrency=2, budget=100 / 86400, windows=())
+    assert found.host("slow.example.org") == HostSettings(spacing=30.0, concurrency=2, budget=100 / 86400, windows=())
     assert found.defaults.max_interval == 7 * 86400.0
     assert found.defaults.headers == {"Accept-Language": "en"}
     assert found.defaults.normalise == {"selectors": ["div.clock"], "pointers": ["/meta/time"], "whitespace": True}

@@ -14,7 +14,7 @@ from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 
 from unstale.adapters.http_fetcher import fetched
-from unstale.contrib.scrapy import Exchange, KeptFresh, _reply
+from unstale.contrib.scrapy import KeptFresh, ScrapyExchange, _reply
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Request
 
@@ -25,7 +25,7 @@ def handed(request: Request) -> Any:
     async def ask() -> Any:
         spider = KeptFresh()
         spider._line = asyncio.Queue()
-        spider.ask(request, Exchange(0.0))
+        spider.ask(request, ScrapyExchange(0.0))
         return spider._line.get_nowait()
 
     return asyncio.run(ask())
@@ -69,7 +69,7 @@ def test_answers_are_read_as_our_own_fetcher_reads_them(status: int, answer: Ans
 
 def test_a_failure_tells_the_host_and_the_kind_and_nothing_secret() -> None:
     async def fail() -> str:
-        exchange = Exchange(0.0)
+        exchange = ScrapyExchange(0.0)
         request = SimpleNamespace(meta={"exchange": exchange}, url="https://example.org/a?token=secret")
         KeptFresh()._failed(SimpleNamespace(request=request, value=TimeoutError("at https://u:secret@example.org")))
         return (await exchange.reply).reason

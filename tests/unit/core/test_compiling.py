@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import math
+import pickle
 from pathlib import Path
+from typing import Any
 
 import numba
 import pytest
@@ -52,7 +55,7 @@ def test_what_is_kept_carries_the_stamp() -> None:
     dispatchers = [one for room in (numba_pass, mixture) for one in vars(room).values() if hasattr(one, "_cache")]
     kept = [one._cache._cache_file for one in dispatchers if hasattr(one._cache, "_cache_file")]
     assert len(kept) > 5
-    assert {file._source_stamp[1] for file in kept} == {compiling.stamp()}
+    assert {file._version for file in kept} == {f"{numba.__version__} {compiling.stamp()}"}
 
 
 def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,3 +68,21 @@ def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(monkeypatch: pyte
     with pytest.raises(RuntimeError, match="no locator"):
         numba.njit(cache=True)(half)
     assert compiling.kept(half, nogil=True)(16.0) == 2.0
+
+
+def test_what_an_earlier_version_kept_is_not_even_read(tmp_path: Path) -> None:
+    if numba.config.DISABLE_JIT:
+        pytest.skip("nothing is compiled here")
+    file = tmp_path / "twice.py"
+    file.write_text("def twice(x):\n    return 2.0 * x\n", "utf-8")
+    spec = importlib.util.spec_from_file_location("twice", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    first: Any = compiling.kept(module.twice)
+    assert first(2.0) == 4.0
+    index = Path(first._cache._cache_file._index_path)
+    # It names a class that this version does not have.
+    index.write_bytes(pickle.dumps(numba.__version__) + b"cunstale.core.gone\nGone\n.")
+    assert compiling.kept(module.twice)(2.0) == 4.0

@@ -13,15 +13,15 @@ from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.core.learning.learner import HALF_LIVES, Learner
 from unstale.core.learning.state import WIDTH, kept
 from unstale.keeper.outcomes import Answer
-from unstale.keeper.replay import Polls, Taught, blank, replay
+from unstale.keeper.replay import PastPolls, Taught, blank, replay
 from unstale.keeper.scheduler import Scheduler
 from unstale.ports import Listing, Observation
 
 COUNT = len(HALF_LIVES)
 
 
-def polls_of(observations: list[Observation], row: int = 0) -> Polls:
-    return Polls(
+def polls_of(observations: list[Observation], row: int = 0) -> PastPolls:
+    return PastPolls(
         np.full(len(observations), row),
         np.array([o.polled_at for o in observations]),
         np.array([o.answer is not Answer.FAILED for o in observations], dtype=bool),
@@ -91,7 +91,7 @@ def test_many_sources_at_once_are_as_one_after_the_other_and_as_the_keeper() -> 
         modified = np.where(changed & (rng.random(15) < 0.5), at - rng.uniform(0, 900, 15), np.nan)
         keeper.decide(rows, answered, at, changed, modified)
         columns.append([rows, at, answered, changed & answered, modified, np.full(15, 4)])
-    polls = Polls(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+    polls = PastPolls(*(np.concatenate(column) for column in zip(*columns, strict=True)))
     taught = replay(polls, blank(count, WIDTH), state)
     np.testing.assert_array_equal(taught.rows, learner.columns.rows)
     np.testing.assert_array_equal(taught.last, keeper.answered)
@@ -104,7 +104,7 @@ def test_the_first_answer_teaches_when_it_was_and_an_unchanged_one_its_exposure(
     state = {1: kept(Learner(1, 100.0))}
     nan, one = math.nan, np.ones(4, dtype=np.int64)
     first, failed, quiet, told = 0.0, 50.0, 80.0, 100.0
-    polls = Polls(
+    polls = PastPolls(
         np.zeros(4, np.int64),
         np.array([first, failed, quiet, told]),
         np.array([True, False, True, True]),
@@ -125,7 +125,7 @@ def test_the_first_answer_teaches_when_it_was_and_an_unchanged_one_its_exposure(
 
 
 def test_a_missing_shared_state_is_said_and_touches_no_other_source() -> None:
-    polls = Polls(
+    polls = PastPolls(
         np.array([0, 1, 0, 1]),
         np.array([0.0, 0.0, 60.0, 60.0]),
         np.ones(4, bool),
@@ -140,7 +140,7 @@ def test_a_missing_shared_state_is_said_and_touches_no_other_source() -> None:
 
 def test_nothing_is_changed_in_what_was_given() -> None:
     start = Taught(np.ones((1, WIDTH)), np.array([10.0]), np.array([-np.inf]), np.ones(1, bool))
-    polls = Polls(
+    polls = PastPolls(
         np.zeros(1, np.int64),
         np.array([70.0]),
         np.ones(1, bool),

@@ -11,11 +11,13 @@ from unstale.core.checks import Floats
 from unstale.core.processes import Poisson
 from unstale.core.replication.redundancy import freshest_freshness
 from unstale.errors import InputError
-from unstale.lab.measure import BATCHES, Served, estimate, fresh_time
+from unstale.lab.measure import BATCHES, ServedVersions, estimate, fresh_time
 from unstale.lab.setups import Setup, predicted
 
 
-def world(rng: np.random.Generator, sources: int, replicas: int, end: float) -> tuple[list[Floats], list[list[Served]]]:
+def world(
+    rng: np.random.Generator, sources: int, replicas: int, end: float
+) -> tuple[list[Floats], list[list[ServedVersions]]]:
     """Changes at rate 1, and replicas that poll at rate 2 and serve what they found at once."""
     changes = [np.cumsum(rng.exponential(1.0, int(3 * end) + 50)) for _ in range(sources)]
     served = []
@@ -23,7 +25,7 @@ def world(rng: np.random.Generator, sources: int, replicas: int, end: float) -> 
         one = []
         for times in changes:
             polls = np.cumsum(rng.exponential(0.5, int(4 * end) + 50))
-            one.append(Served(polls, np.searchsorted(times, polls, side="right").astype(np.float64)))
+            one.append(ServedVersions(polls, np.searchsorted(times, polls, side="right").astype(np.float64)))
         served.append(one)
     return changes, served
 
@@ -54,9 +56,9 @@ def test_simulated_replicas_agree_with_theory_and_their_errors_are_honest() -> N
 
 
 def test_no_copy_is_not_fresh() -> None:
-    nothing = Served(np.empty(0), np.empty(0))
+    nothing = ServedVersions(np.empty(0), np.empty(0))
     assert fresh_time([np.array([3.0])], [[nothing]], 0.0, 10.0).max() == 0.0
-    late = Served(np.array([5.0]), np.array([1.0]))
+    late = ServedVersions(np.array([5.0]), np.array([1.0]))
     assert fresh_time([np.array([3.0])], [[late]], 0.0, 10.0)[0].mean() == pytest.approx(0.5)
 
 

@@ -16,7 +16,7 @@ from unstale.errors import MissingExtraError
 from unstale.report.papers import build, figure, report
 from unstale.report.papers.contents import CHAPTERS
 from unstale.report.papers.html import VERDICTS, write
-from unstale.report.papers.item import NOT_REPEATED, Estimate, ItemPart, errata, items, matching, parts
+from unstale.report.papers.item import NOT_REPEATED, ItemPart, SimulatedMean, errata, items, matching, parts
 from unstale.report.papers.tables import TABLES, Cell, rounds_to
 
 # every number of five papers is computed, in each process that runs any of these
@@ -111,11 +111,11 @@ def test_comparison(computed: Any, value: Any, tolerance: Any, holds: bool) -> N
 
 
 def test_a_simulation_too_far_away_is_found() -> None:
-    near, far = Estimate(0.52, 0.01), Estimate(0.56, 0.01)
+    near, far = SimulatedMean(0.52, 0.01), SimulatedMean(0.56, 0.01)
     assert ItemPart("", 0.5, 0.5, 0, 0.0, near).holds
     assert ItemPart("", 0.5, 0.5, 0, 0.0, near).distance == pytest.approx(2.0)
     assert not ItemPart("", 0.5, 0.5, 0, 0.0, far).holds
-    assert ItemPart("", 0.5, 0.5, 0, 0.0, Estimate(9.0, math.inf)).holds
+    assert ItemPart("", 0.5, 0.5, 0, 0.0, SimulatedMean(9.0, math.inf)).holds
     assert not ItemPart("", [0.5, 0.5], [0.5, 0.5], 0, 0.0, [near, far]).holds
     assert ItemPart("", [0.5, 0.5], [0.5, 0.5], 0, 0.0, [near, None]).holds
 
@@ -133,9 +133,13 @@ def test_one_paper_at_a_time() -> None:
 def test_simulations_are_asked_for_what_they_need() -> None:
     asked = []
 
-    def simulate(changes: Any, polls: Any, *, seed: int, penalty: Any = None, tau: Any = None) -> dict[str, Estimate]:
+    def simulate(
+        changes: Any, polls: Any, *, seed: int, penalty: Any = None, tau: Any = None
+    ) -> dict[str, SimulatedMean]:
         asked.append((changes, polls, seed, penalty, tau))
-        return dict.fromkeys(("freshness", "age", "missed", "update_staleness", "consistency"), Estimate(0.0, math.inf))
+        return dict.fromkeys(
+            ("freshness", "age", "missed", "update_staleness", "consistency"), SimulatedMean(0.0, math.inf)
+        )
 
     found = build.build("003", simulate)
     assert not found.failed

@@ -21,7 +21,7 @@ from unstale.core.learning.learner import Learner
 from unstale.core.learning.outlook import WIDTH, outlook
 from unstale.core.learning.state import kept
 from unstale.keeper.outcomes import Answer
-from unstale.keeper.replay import Polls, blank, replay
+from unstale.keeper.replay import PastPolls, blank, replay
 from unstale.ports import LEARNER, Observation
 from unstale.server.app import replica
 from unstale.server.dashboard.views import views
@@ -161,7 +161,7 @@ def test_the_belief_is_what_replaying_gives(seen: Seen) -> None:
     points = believed(told, {LEARNER: state})
     assert len(points) == 40, "a failure teaches nothing"
     assert all(0.0 < p.low < p.change_rate < p.high for p in points)
-    polls = Polls(
+    polls = PastPolls(
         np.zeros(40, np.int64), at, np.ones(40, np.bool_), changed, np.full(40, np.nan), np.ones(40, np.int64)
     )
     whole = replay(polls, blank(1, WIDTH), {1: state})

@@ -16,7 +16,7 @@ from unstale.core.learning.outlook import Outlook
 from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import Rules
 from unstale.engine.said import BUDGET, BudgetSaid
-from unstale.engine.summary import LEARNED, Rows, compare
+from unstale.engine.summary import LEARNED, ComparedSources, compare
 from unstale.errors import InputError, StoreError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Listing
@@ -85,11 +85,11 @@ def test_a_budget_that_version_0_1_kept_still_holds() -> None:
     assert EngineConfig(1.0).amended({BUDGET: b"nonsense"}).budget == 1.0
 
 
-def rows(count: int) -> tuple[Rows, Outlook]:
+def rows(count: int) -> tuple[ComparedSources, Outlook]:
     """Sources alike, all looked at twice, an hour ago."""
     beliefs = np.tile(np.frombuffer(belief(3.0, 6 * HOUR)), (count, 1))
     last, one = np.full(count, NOW - HOUR), np.ones(count)
-    held = Rows(beliefs, last, last, {}, one, one, np.zeros(count, np.int64))
+    held = ComparedSources(beliefs, last, last, {}, one, one, np.zeros(count, np.int64))
     return held, Outlook(one, one, one, np.full(count, 0.8), np.full(count, 60.0))
 
 

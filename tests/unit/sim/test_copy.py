@@ -24,12 +24,12 @@ from unstale.core.processes import (
 from unstale.core.staleness import age, consistency, freshness, missed_changes, staleness, update_staleness
 from unstale.errors import InputError
 from unstale.sim import kernels
-from unstale.sim.copy import History, Sweep, draw, simulate_copy
+from unstale.sim.copy import CopyHistory, Sweep, draw, simulate_copy
 
 
 def test_a_history_by_hand() -> None:
     """Polled at −1, 2 and 5; changed at −0.5, 1, 3; seen from 0 to 6: stale on [0, 2] and [3, 5]."""
-    seen = History(np.array([-1.0, 2.0, 5.0]), np.array([-0.5, 1.0, 3.0]), 6.0)
+    seen = CopyHistory(np.array([-1.0, 2.0, 5.0]), np.array([-0.5, 1.0, 3.0]), 6.0)
     assert seen.collected(Indicator()) == 4.0
     assert seen.collected(Linear()) == pytest.approx((2.5**2 - 0.5**2) / 2 + 2**2 / 2)
     assert seen.collected(Deadline(1.5)) == pytest.approx(1.0 + 0.5)
@@ -41,7 +41,7 @@ def test_a_history_by_hand() -> None:
 
 
 def test_a_change_at_the_time_of_a_poll_counts_as_after_it() -> None:
-    seen = History(np.array([0.0, 1.0, 2.0]), np.array([1.0]), 3.0)
+    seen = CopyHistory(np.array([0.0, 1.0, 2.0]), np.array([1.0]), 3.0)
     assert seen.collected(Indicator()) == 1.0
     assert seen.collected_by_all(Indicator()) == 1.0
 

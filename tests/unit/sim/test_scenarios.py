@@ -12,11 +12,11 @@ from scipy.linalg import expm
 
 from unstale.errors import InputError
 from unstale.sim.changes import Bursty
-from unstale.sim.scenarios import SCENARIOS, Row, scenario
+from unstale.sim.scenarios import SCENARIOS, ScenarioRow, scenario
 
 
 @cache
-def rows(name: str, days: float = 30.0, seed: int = 1) -> dict[str, Row]:
+def rows(name: str, days: float = 30.0, seed: int = 1) -> dict[str, ScenarioRow]:
     return {row.name: row for row in scenario(name).run(days, seed)}
 
 

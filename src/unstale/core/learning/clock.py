@@ -24,7 +24,7 @@ LONGEST_LESSON = 14.0 * HOURS
 _CAUTION = 10.0
 
 
-class Clock(NamedTuple):
+class WeekClock(NamedTuple):
     """Intensity of each hour of the week (mean 1), the sum before each hour, and whether the clock is in use."""
 
     intensity: Floats
@@ -32,13 +32,13 @@ class Clock(NamedTuple):
     trusted: bool
 
 
-def even_clock() -> Clock:
+def even_clock() -> WeekClock:
     """A week in which all hours are alike."""
-    return Clock(np.ones(WEEK), np.arange(WEEK + 1.0), False)
+    return WeekClock(np.ones(WEEK), np.arange(WEEK + 1.0), False)
 
 
 @compiled
-def reading(clock: Clock, time: float) -> float:
+def reading(clock: WeekClock, time: float) -> float:
     """The fleet's clock at a time, both in seconds: it gains in busy hours and loses in quiet ones."""
     hours = time / HOUR
     week = math.floor(hours / WEEK)
@@ -49,7 +49,7 @@ def reading(clock: Clock, time: float) -> float:
 
 
 @compiled
-def attribute(tally: Floats, clock: Clock, start: float, end: float, rate: float, changed: bool) -> None:
+def attribute(tally: Floats, clock: WeekClock, start: float, end: float, rate: float, changed: bool) -> None:
     """Add one poll to the tally of changes (row 0) and of changes expected of an even week (row 1)."""
     first, last = start / HOUR, end / HOUR
     passed = (reading(clock, end) - reading(clock, start)) / HOUR
@@ -72,7 +72,7 @@ def attribute(tally: Floats, clock: Clock, start: float, end: float, rate: float
         x = following
 
 
-def learned_clock(tally: Floats, trusted: bool) -> Clock:
+def learned_clock(tally: Floats, trusted: bool) -> WeekClock:
     """The clock that a tally teaches: smoothed over neighbouring hours, cautious where little was watched.
 
     >>> busy = np.ones((2, 31)) * 1000.0
@@ -87,4 +87,4 @@ def learned_clock(tally: Floats, trusted: bool) -> Clock:
     hours = (np.roll(hours, 1) + 2.0 * hours + np.roll(hours, -1)) / 4.0
     intensity = (days[:, None] * hours[None, :]).ravel()
     intensity = intensity / intensity.mean()
-    return Clock(intensity, np.concatenate([[0.0], np.cumsum(intensity)]), trusted)
+    return WeekClock(intensity, np.concatenate([[0.0], np.cumsum(intensity)]), trusted)

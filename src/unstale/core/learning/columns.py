@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from unstale.core.checks import Floats
 from unstale.core.learning.bursts import Bursts, count_changes, span
-from unstale.core.learning.clock import HOUR, LONGEST_LESSON, Clock, attribute, reading
+from unstale.core.learning.clock import HOUR, LONGEST_LESSON, WeekClock, attribute, reading
 from unstale.core.learning.compiled import compiled
 from unstale.core.learning.mixture import Scratch, Shared, foretold, gather, interval, learn
 from unstale.core.learning.timing import timed
@@ -42,7 +42,7 @@ class SharedTiming(NamedTuple):
     Each has the tally it is learned from, and `credit`: the log likelihood that clock and bursts have gained.
     """
 
-    clock: Clock
+    clock: WeekClock
     waits: Floats
     hours: Floats
     bursts: Bursts

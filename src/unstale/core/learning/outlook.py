@@ -15,14 +15,14 @@ from unstale.core.learning.learner import Learner
 from unstale.core.learning.mixture import Shared, parts
 from unstale.core.learning.state import WIDTH, unpacked
 
-__all__ = ["WIDTH", "Held", "Outlook", "even_freshness", "outlook"]
+__all__ = ["WIDTH", "BelievedColumns", "BelievedSources", "Outlook", "even_freshness", "outlook"]
 
 #: the interval for the change rate holds so much of what is believed
 LEVEL = 0.9
 _CHUNK = 10_000
 
 
-class Held(Protocol):
+class BelievedSources(Protocol):
     """Sources in columns, as a store holds them."""
 
     @property
@@ -33,6 +33,16 @@ class Held(Protocol):
     def found(self) -> Floats: ...
     @property
     def settings(self) -> Mapping[str, bytes]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BelievedColumns:
+    """The same by themselves, for who has them from elsewhere than a store."""
+
+    beliefs: Floats
+    last: Floats
+    found: Floats
+    settings: Mapping[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +60,7 @@ class Outlook:
     age: Floats
 
 
-def outlook(held: Held, now: float) -> Outlook:
+def outlook(held: BelievedSources, now: float) -> Outlook:
     """What is believed at `now` of sources as they stand.
 
     A copy is still fresh with the probability that nothing changed since its source last answered: the mean over
@@ -68,7 +78,7 @@ def outlook(held: Held, now: float) -> Outlook:
     return Outlook(rate, low, high, np.where(none, 0.0, fresh), np.where(none, np.inf, age))
 
 
-def even_freshness(held: Held, weight: Floats, interval: float) -> float:
+def even_freshness(held: BelievedSources, weight: Floats, interval: float) -> float:
     """The freshness by weight if these sources were all polled at one even interval, as far as rates are known.
 
     The mean over the interval of the probability to be fresh, 1 − (expected age at its end)/interval, under the same
@@ -81,7 +91,7 @@ def even_freshness(held: Held, weight: Floats, interval: float) -> float:
     return float(weight @ (1.0 - age / interval)) / total
 
 
-def _state(held: Held) -> tuple[Shared, SharedTiming]:
+def _state(held: BelievedSources) -> tuple[Shared, SharedTiming]:
     read = unpacked(held.settings.get("learner", b""))
     if read is None:
         blank = Learner(0, 1.0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.learning.bursts import SPANS, Bursts
-from unstale.core.learning.clock import DAYS, HOURS, WEEK, Clock
+from unstale.core.learning.clock import DAYS, HOURS, WEEK, WeekClock
 from unstale.core.learning.columns import SharedTiming
 from unstale.core.learning.harm import harm_of
 from unstale.core.learning.learner import HALF_LIVES, Learner
@@ -76,7 +76,7 @@ def unpacked(state: bytes) -> tuple[Shared, SharedTiming] | None:
     if not np.isfinite(flat).all():
         return None
     prior, lives, favour, mark, intensity, by_clock, hours, factor, unit, by_bursts, silences, credit = _cut(flat)
-    clock = Clock(intensity, np.concatenate([[0.0], np.cumsum(intensity)]), bool(by_clock[0]))
+    clock = WeekClock(intensity, np.concatenate([[0.0], np.cumsum(intensity)]), bool(by_clock[0]))
     bursts = Bursts(factor, float(unit[0]), bool(by_bursts[0]))
     return (
         Shared(prior, lives, favour, _FRESHNESS._replace(mark=float(mark[0]))),

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.core.learning.clock import HOUR, WEEK, Clock
+from unstale.core.learning.clock import HOUR, WEEK, WeekClock
 from unstale.core.learning.compiled import compiled
 
 #: changes per interval, and intervals in hours, of the grid
@@ -87,7 +87,7 @@ def _waits(intensity: Floats, rate: float, price: float, farthest: int, average:
 
 
 @compiled
-def timed(clock: Clock, waits: Floats, last: float, interval: float, rate: float) -> float:
+def timed(clock: WeekClock, waits: Floats, last: float, interval: float, rate: float) -> float:
     """The wait after a poll at `last` that replaces an even `interval`, at a mean change rate; seconds."""
     hours = interval / HOUR
     length = math.log(hours)

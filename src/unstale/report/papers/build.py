@@ -21,7 +21,7 @@ _CATALOGS = (CHO, BUDGET, AZAR, LI, WIKI, HOPS, REPLICAS, REDUNDANCY, GENERAL)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ReportRow:
     """An item and what came out."""
 
     item: Item
@@ -43,13 +43,13 @@ class Row:
 class Findings:
     """All rows of the chosen papers by id, and their errata."""
 
-    rows: dict[str, Row]
+    rows: dict[str, ReportRow]
     errata: tuple[Erratum, ...]
     chapters: tuple[Chapter, ...]
     simulated: bool
 
     @property
-    def failed(self) -> list[Row]:
+    def failed(self) -> list[ReportRow]:
         """Rows with a value outside its tolerance, or a simulation more than 5 standard errors away."""
         return [row for row in self.rows.values() if not row.holds]
 
@@ -79,7 +79,7 @@ def build(
         if id_ in compute:
             seen = sample[id_](item, simulate) if simulate is not None and id_ in sample else None
             found = tuple(parts(item, compute[id_](item), seen))
-        rows[id_] = Row(item, found, wrong.get(id_))
+        rows[id_] = ReportRow(item, found, wrong.get(id_))
     return Findings(
         rows,
         tuple(erratum for erratum in errata() if rows.keys() & erratum.ids),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unstale.errors import MissingExtraError
-from unstale.report.papers.item import Estimate, Simulate
+from unstale.report.papers.item import Simulate, SimulatedMean
 
 BLUE, ORANGE, GREEN, RED, PURPLE = "#2f81f7", "#db7b2b", "#2da44e", "#e5534b", "#986ee2"
 #: stands for the colour of the surrounding text, which a browser knows and matplotlib does not
@@ -87,7 +87,7 @@ def svg(name: str, drawing: Drawing, simulate: Simulate | None) -> str:
     return drawn.replace(INK, "currentColor").strip()
 
 
-def points(axes: Any, x: Any, found: list[Estimate], color: str = RED, label: str = "simulation") -> None:
+def points(axes: Any, x: Any, found: list[SimulatedMean], color: str = RED, label: str = "simulation") -> None:
     """Simulated points with bars of 5 standard errors; hollow where the variance is infinite and there are none."""
     sure = [e.error < float("inf") for e in found]
     bars = [5 * e.error if ok else 0.0 for e, ok in zip(found, sure, strict=True)]

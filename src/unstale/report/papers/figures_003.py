@@ -12,7 +12,7 @@ from unstale.core.penalties import Penalty, Reciprocal
 from unstale.core.processes import Pareto, Process
 from unstale.core.staleness import age, consistency, freshness, update_staleness
 from unstale.report.papers.figure import BLUE, GREEN, ORANGE, Drawing, canvas, points
-from unstale.report.papers.item import Estimate, Simulate
+from unstale.report.papers.item import Simulate, SimulatedMean
 from unstale.report.papers.items_004 import case
 
 _TITLES = {"a": "(a) Pareto changes, even polls", "b": "(b) even changes, Pareto polls"}
@@ -26,7 +26,7 @@ def two_panels(
     curve: Callable[[Process, Process], Any],
     label: str,
     seed: int,
-    seen: Callable[[Any], Estimate],
+    seen: Callable[[Any], SimulatedMean],
     *,
     log: bool = False,
     penalty: Penalty | None = None,
@@ -55,7 +55,7 @@ def _figure_4(simulate: Simulate | None) -> Any:
         lambda u, d: 1 - float(freshness(u, d)),
         "share of time stale, p",
         34,
-        lambda run: Estimate(1 - run["freshness"].value, run["freshness"].error),
+        lambda run: SimulatedMean(1 - run["freshness"].value, run["freshness"].error),
     )
 
 

@@ -10,7 +10,7 @@ from unstale.core.processes import Constant, Pareto, Poisson, Process
 from unstale.core.staleness import freshness
 from unstale.report.papers.figure import BLUE, GREEN, ORANGE, Drawing, canvas, points
 from unstale.report.papers.figures_003 import two_panels
-from unstale.report.papers.item import Estimate, Simulate
+from unstale.report.papers.item import Simulate, SimulatedMean
 from unstale.report.papers.items_004 import CHANGES, POLLS, on_periods
 from unstale.study.on_periods import residual_cdf
 
@@ -62,12 +62,12 @@ def _figure_7(simulate: Simulate | None) -> Any:
     return figure
 
 
-def _rest(fresh: Any, x: float) -> Estimate:
+def _rest(fresh: Any, x: float) -> SimulatedMean:
     """P(rest ≤ x) = E[min(V, x)]/E[V] as a ratio of means, with its error."""
     shorter = np.minimum(fresh, x)
     ratio = float(shorter.mean() / fresh.mean())
     spread = float(np.std(shorter - ratio * fresh)) / fresh.mean()
-    return Estimate(ratio, float(spread) / len(fresh) ** 0.5)
+    return SimulatedMean(ratio, float(spread) / len(fresh) ** 0.5)
 
 
 FIGURES = {

@@ -9,10 +9,10 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from unstale.report.papers.build import Findings, Row
+from unstale.report.papers.build import Findings, ReportRow
 from unstale.report.papers.contents import Chapter, Group
 from unstale.report.papers.figure import Drawing
-from unstale.report.papers.item import NOT_REPEATED, Estimate, ItemPart
+from unstale.report.papers.item import NOT_REPEATED, ItemPart, SimulatedMean
 from unstale.report.papers.tables import TABLES, Cell, Table, rounds_to
 
 #: verdict -> (what the report calls it, its colour, what it means)
@@ -196,7 +196,7 @@ def _caption(drawing: Drawing, simulated: bool) -> str:
     return _text(drawing.caption + missing)
 
 
-def _row(row: Row, simulated: bool) -> str:
+def _row(row: ReportRow, simulated: bool) -> str:
     item, n = row.item, max(1, len(row.parts))
     setup = ", ".join(f"{_letters(key)} = {_input(value)}" for key, value in item.inputs.items())
     what = f'{_text(item.place)}<span class="setup">{_text(setup)}</span><span class="ids">{escape(item.id)}</span>'
@@ -246,7 +246,7 @@ def _estimates(found: Any) -> str:
     return _estimate(found)
 
 
-def _estimate(found: Estimate) -> str:
+def _estimate(found: SimulatedMean) -> str:
     """A value with as many digits as its error allows."""
     if not math.isfinite(found.error):
         return f"{found.value:.3g} <small>no error</small>"
@@ -256,11 +256,11 @@ def _estimate(found: Estimate) -> str:
     return f"{found.value:.{digits}f}&nbsp;±&nbsp;{found.error:.{digits}f}"
 
 
-def _link(row: Row) -> str:
+def _link(row: ReportRow) -> str:
     return f'<a href="#{_slug(row.item.id)}">{escape(row.item.id)}</a>'
 
 
-def _judged(row: Row) -> str:
+def _judged(row: ReportRow) -> str:
     return row.item.verdict if row.item.papers else "derived"
 
 

@@ -18,7 +18,7 @@ from unstale.core.processes import Process
 NOT_REPEATED = "not repeated"
 
 
-class Estimate(NamedTuple):
+class SimulatedMean(NamedTuple):
     """A simulated mean and its standard error, infinite where the variance is."""
 
     value: float
@@ -40,7 +40,7 @@ class Simulate(Protocol):
         seed: int,
         penalty: Penalty | None = None,
         tau: float | None = None,
-    ) -> Mapping[str, Estimate]: ...
+    ) -> Mapping[str, SimulatedMean]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ def _excess(computed: Any, expected: Any, tolerance: Any) -> float:
 
 
 def _leaves(value: Any) -> list[Any]:
-    if isinstance(value, Estimate) or not hasattr(value, "__len__") or isinstance(value, str):
+    if isinstance(value, SimulatedMean) or not hasattr(value, "__len__") or isinstance(value, str):
         return [value]
     return [leaf for each in value for leaf in _leaves(each)]
 

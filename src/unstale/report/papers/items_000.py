@@ -14,7 +14,7 @@ from unstale.core.poisson_orders import Order, order_age, order_freshness
 from unstale.core.processes import Constant, Empirical, Poisson, Process, Triangular
 from unstale.core.staleness import age_after, freshness_after
 from unstale.core.values import PoissonAge, PoissonFreshness
-from unstale.report.papers.item import Catalog, Estimate, Item, Simulate
+from unstale.report.papers.item import Catalog, Item, Simulate, SimulatedMean
 from unstale.study.database import fleet_age, fleet_freshness
 from unstale.study.gamma_fleet import gamma_age, gamma_freshness
 
@@ -195,7 +195,7 @@ def _figure_7_flat(item: Item) -> Any:
     }
 
 
-def mean(found: list[Estimate]) -> Estimate:
+def mean(found: list[SimulatedMean]) -> SimulatedMean:
     """The mean of independent estimates."""
     n = len(found)
-    return Estimate(sum(e.value for e in found) / n, math.sqrt(sum(e.error**2 for e in found)) / n)
+    return SimulatedMean(sum(e.value for e in found) / n, math.sqrt(sum(e.error**2 for e in found)) / n)

@@ -17,7 +17,7 @@ from unstale.core.plan import Plan
 from unstale.core.price import plan
 from unstale.core.processes import Constant, Poisson
 from unstale.core.values import PoissonAge, PoissonFreshness
-from unstale.report.papers.item import Catalog, Estimate, Item, Simulate, items
+from unstale.report.papers.item import Catalog, Item, Simulate, SimulatedMean, items
 from unstale.report.papers.items_000 import mean
 from unstale.study.database import fleet_age, fleet_freshness
 from unstale.study.two_sources import best_split, poll_benefit, split_freshness
@@ -85,7 +85,7 @@ def _simulated_table_5(item: Item, simulate: Simulate) -> Any:
     runs = [
         simulate(Poisson(u), Constant(1 / f), seed=item.number + i)["freshness" if kind == "F" else "age"]
         if f > 0
-        else Estimate(0.0, 0.0)
+        else SimulatedMean(0.0, 0.0)
         for i, (u, f) in enumerate(zip(rate, polled, strict=True))
     ]
     return {"Fbar" if kind == "F" else "Abar": mean(runs)}

@@ -17,7 +17,7 @@ from unstale.core.fleet import Fleet
 from unstale.core.poisson_orders import order_freshness
 from unstale.core.price import plan
 from unstale.core.values import PoissonFreshness
-from unstale.report.papers.item import NOT_REPEATED, Catalog, Estimate, Item, Simulate
+from unstale.report.papers.item import NOT_REPEATED, Catalog, Item, Simulate, SimulatedMean
 from unstale.study.azar import algorithm_1, algorithm_2
 from unstale.study.discrete import decaying_freshness, discrete_freshness
 
@@ -277,7 +277,7 @@ def _carousel_worth(f: Floats, rate: Floats, weight: Floats, budget: float) -> f
     return float(weight[seen] @ (sums[seen] / total[seen]))
 
 
-def _batches(seen: Any) -> Estimate:
+def _batches(seen: Any) -> SimulatedMean:
     """Mean of a dependent sequence, its error from the means of 200 batches."""
     means = np.asarray(seen, float).reshape(200, -1).mean(axis=1)
-    return Estimate(float(means.mean()), float(means.std(ddof=1)) / 200**0.5)
+    return SimulatedMean(float(means.mean()), float(means.std(ddof=1)) / 200**0.5)

@@ -16,7 +16,7 @@ from unstale.core.penalties import Linear, Penalty, Reciprocal
 from unstale.core.processes import Constant, Empirical, Pareto, Poisson, Process
 from unstale.core.quadrature import integrate
 from unstale.core.staleness import age, consistency, lag_cdf, missed_changes, staleness, update_staleness
-from unstale.report.papers.item import Catalog, Estimate, Item, Simulate
+from unstale.report.papers.item import Catalog, Item, Simulate, SimulatedMean
 from unstale.report.papers.items_004 import case
 
 LI = Catalog()
@@ -27,8 +27,8 @@ def _rates(item: Item) -> tuple[float, float]:
     return item.inputs["mu"], item.inputs["lambda"]
 
 
-def _stale(found: Estimate) -> Estimate:
-    return Estimate(1.0 - found.value, found.error)
+def _stale(found: SimulatedMean) -> SimulatedMean:
+    return SimulatedMean(1.0 - found.value, found.error)
 
 
 @LI.computes("L3.36.selfcheck.const")
@@ -290,7 +290,7 @@ def _dickman(y: float) -> float:
 def _simulated_never_settles(item: Item, simulate: Simulate) -> Any:
     rng, count, n = np.random.default_rng(item.number), 400, np.arange(1, 2**14 + 1)
     sums = [np.where(rng.random(n.size) < 1 / n, 24.5 * n, 0.5).mean() for _ in range(count)]
-    return {"mean": Estimate(float(np.mean(sums)), float(np.std(sums)) / count**0.5)}
+    return {"mean": SimulatedMean(float(np.mean(sums)), float(np.std(sums)) / count**0.5)}
 
 
 @LI.computes("L3.Thm8")

@@ -13,7 +13,7 @@ from unstale.core.lags import overlap
 from unstale.core.processes import Constant, Pareto, Poisson, Process, Uniform
 from unstale.core.quadrature import integrate
 from unstale.core.staleness import freshness
-from unstale.report.papers.item import Catalog, Estimate, Item, Simulate
+from unstale.report.papers.item import Catalog, Item, Simulate, SimulatedMean
 from unstale.study.on_periods import duration_cdf, mean_duration, residual_cdf
 
 HOPS = Catalog()
@@ -114,6 +114,6 @@ def on_periods(changes: Process, polls: Process, count: int, seed: int) -> Float
     return np.asarray((end - start)[end > start])
 
 
-def _mean(found: Any) -> Estimate:
+def _mean(found: Any) -> SimulatedMean:
     """Mean and error of nearly independent observations."""
-    return Estimate(float(np.mean(found)), float(np.std(found)) / math.sqrt(len(found)))
+    return SimulatedMean(float(np.mean(found)), float(np.std(found)) / math.sqrt(len(found)))

@@ -14,7 +14,7 @@ from unstale.core.replication.design import best_cooperation, cooperation_for
 from unstale.core.replication.redundancy import service_for
 from unstale.core.replication.spread import Selection, drawn_freshness
 from unstale.core.staleness import freshness
-from unstale.report.papers.item import Catalog, Estimate, Item, Simulate
+from unstale.report.papers.item import Catalog, Item, Simulate, SimulatedMean
 
 REPLICAS = Catalog()
 #: the settings of Figure 9
@@ -148,12 +148,12 @@ def _by_replicas(item: Item) -> Any:
 
 def drawn(
     contacts: Process, peers: int, rng: np.random.Generator, selection: Selection = "random", runs: int = 20_000
-) -> Estimate:
+) -> SimulatedMean:
     """Ten replicas with one change and one poll of the source each per unit of time, as in Figure 11."""
-    return Estimate(*drawn_freshness(1.0, Poisson(1.0), contacts, 10, peers, rng, selection=selection, runs=runs))
+    return SimulatedMean(*drawn_freshness(1.0, Poisson(1.0), contacts, 10, peers, rng, selection=selection, runs=runs))
 
 
-def followed(changes: Process, polls: Process, depth: int, seed: int, paths: int = 32) -> Estimate:
+def followed(changes: Process, polls: Process, depth: int, seed: int, paths: int = 32) -> SimulatedMean:
     """Freshness at a depth: what is held is followed up the chain, from poll to poll, to a time at the source."""
     rng = np.random.default_rng(seed)
     shares = []
@@ -165,4 +165,4 @@ def followed(changes: Process, polls: Process, depth: int, seed: int, paths: int
         changed = changes.sample_path(rng, 4000.0)
         before, after = (np.searchsorted(changed, times, side="right") for times in (seen, now))
         shares.append(np.mean(before == after))
-    return Estimate(float(np.mean(shares)), float(np.std(shares, ddof=1)) / math.sqrt(paths))
+    return SimulatedMean(float(np.mean(shares)), float(np.std(shares, ddof=1)) / math.sqrt(paths))

@@ -40,7 +40,7 @@ POLICIES: dict[str, Policy] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BacktestRow:
     """What one policy achieved at one budget: weighted means over sources, with standard errors; age in seconds.
 
     `penalty` is what the objective counts, in seconds where it has a unit: 1 − freshness, the age, or another.
@@ -83,10 +83,10 @@ class Backtest:
     """Rows by policy and budget, what ours saves at each budget, and the setting they were played in."""
 
     setting: Setting
-    rows: tuple[Row, ...]
+    rows: tuple[BacktestRow, ...]
     savings: tuple[Saving, ...]
 
-    def of(self, policy: str) -> list[Row]:
+    def of(self, policy: str) -> list[BacktestRow]:
         """The rows of one policy, in the order of the budgets."""
         return [row for row in self.rows if row.policy == policy]
 
@@ -141,13 +141,13 @@ def backtest(
     return Backtest(setting, tuple(rows), tuple(savings))
 
 
-def trial(setting: Setting, policy: str, polls_per_change: float, seed: int) -> Row:
+def trial(setting: Setting, policy: str, polls_per_change: float, seed: int) -> BacktestRow:
     """One policy at one budget."""
     played = measure(setting, POLICIES[policy](setting, polls_per_change, seed))
     return _row(setting, policy, polls_per_change, played, played.polls)
 
 
-def signalled(setting: Setting, polls_per_change: float, seed: int, sees: Sees) -> Row:
+def signalled(setting: Setting, polls_per_change: float, seed: int, sees: Sees) -> BacktestRow:
     """Ours with signals at one budget; listing polls count as polls, at what they cost."""
     from unstale.sim.backtest.listed import listed
 
@@ -157,11 +157,11 @@ def signalled(setting: Setting, polls_per_change: float, seed: int, sees: Sees) 
     return _row(setting, SIGNALS, polls_per_change, played, round(played.polls + float(listings[counted, 1].sum())))
 
 
-def _row(setting: Setting, policy: str, polls_per_change: float, played: Played, polls: int) -> Row:
+def _row(setting: Setting, policy: str, polls_per_change: float, played: Played, polls: int) -> BacktestRow:
     fresh, old, harm = (
         batch_means(setting.weight * x, setting.weight) for x in (played.freshness, played.age, played.penalty)
     )
-    return Row(
+    return BacktestRow(
         policy,
         polls_per_change,
         float(fresh.value),
@@ -175,7 +175,7 @@ def _row(setting: Setting, policy: str, polls_per_change: float, played: Played,
     )
 
 
-def _goodness(row: Row, objective: str) -> float:
+def _goodness(row: BacktestRow, objective: str) -> float:
     """What the objective wants more of; penalties in logarithms, in which their curves are nearly straight."""
     return row.freshness if objective == "freshness" else -math.log(max(row.penalty, 1e-9))
 

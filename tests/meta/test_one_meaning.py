@@ -1,0 +1,32 @@
+"""A name has one meaning: no two classes share one, but for those that are told here with the reason."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+
+from support.documents import ROOT
+
+SOURCE = ROOT / "src/unstale"
+#: names of several classes, and why each of them has it
+SHARED = {
+    "Constant": "a penalty and a process: a family names its members by what they are, and nothing takes both",
+    "Door": "who may pass, at the dashboard and at the proxy",
+    "Fleet": "the columns of a plan, and what the proxy may ask of whoever has such a fleet",
+    "Origin": "a server whose copies are kept, as HTTP calls it: one that a proxy asks, and one that we play",
+    "World": "what changes in a simulation, and the same as a compiled kernel takes it",
+}
+
+
+def test_no_two_classes_have_one_name() -> None:
+    found = defaultdict(list)
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(str(path.relative_to(SOURCE)))
+    twice = {name: places for name, places in found.items() if len(places) > 1 and name not in SHARED}
+    assert not twice
+
+
+def test_a_file_about_fleets_says_which() -> None:
+    assert [str(path.relative_to(SOURCE)) for path in SOURCE.rglob("fleet.py")] == ["core/fleet.py"]
