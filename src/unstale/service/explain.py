@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from unstale.core.learning.mixture import favoured
+from unstale.core.roots.falling import falls_to
 from unstale.engine.pricing import DEARER
 from unstale.ports import ReadStore
 from unstale.service.moment import Moment, listed, reasons
 from unstale.service.records import Explanation, SourceView
-from unstale.service.search import falling
 from unstale.service.words import coming, span
 
 #: polls that are shown, and sources that tell what another price would cost
@@ -95,7 +95,7 @@ def _twice(moment: Moment, row: int, view: SourceView, wait: float, bound: str) 
 
     if wait_at(_MOST) > wanted:
         return math.nan, math.nan
-    factor = falling(wait_at, wanted, 1.0, _MOST)
+    factor = falls_to(wait_at, wanted, 1.0, _MOST)
     dear = view.surcharge > DEARER
     budget = math.nan if dear else moment.config.budget * _spent(moment, factor) / _spent(moment, 1.0)
     return view.listing.weight * factor, budget

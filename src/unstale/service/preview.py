@@ -12,12 +12,12 @@ from unstale.core.learning.bursts import no_bursts
 from unstale.core.learning.clock import even_clock
 from unstale.core.learning.outlook import WIDTH, BelievedColumns, outlook
 from unstale.core.learning.state import kept
+from unstale.core.roots.falling import falls_to
 from unstale.engine.config import scheduler_of
 from unstale.engine.host_limits import HostLimits
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.ports import LEARNER, ReadStore
 from unstale.service.records import Preview, Terms
-from unstale.service.search import falling
 
 #: sources that tell what another budget would do
 _ENOUGH = 5000
@@ -67,7 +67,7 @@ def _priced(scheduler: Scheduler, rows: Integers, budget: float) -> tuple[float,
     def waits(price: float) -> Floats:
         return np.asarray(learner.waits_of(rows, price), dtype=np.float64)
 
-    price = falling(lambda price: float((cost / waits(price)).sum()), budget, _LOWEST, _HIGHEST)
+    price = falls_to(lambda price: float((cost / waits(price)).sum()), budget, _LOWEST, _HIGHEST)
     return price, waits(price)
 
 

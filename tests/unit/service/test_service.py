@@ -13,6 +13,7 @@ from support.hand_store import HOUR, NOW, belief, make, poll
 from unstale.cli.service import service_of
 from unstale.cli.settings import Settings
 from unstale.core.learning.outlook import Outlook
+from unstale.core.roots.falling import falls_to
 from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import Rules
 from unstale.engine.said import BUDGET, BudgetSaid
@@ -22,7 +23,6 @@ from unstale.keeper.outcomes import Answer
 from unstale.ports import Listing
 from unstale.service import FleetService, Terms, documents
 from unstale.service.budget import in_force, settle
-from unstale.service.search import falling
 
 
 @pytest.fixture
@@ -117,6 +117,6 @@ def test_before_half_was_looked_at_twice_there_is_no_comparison() -> None:
 
 
 def test_the_search_stays_within_its_bounds() -> None:
-    assert falling(lambda x: 1.0 / x, 1e9, 1.0, 10.0) == 1.0
-    assert falling(lambda x: 1.0 / x, 1e-9, 1.0, 10.0) == 10.0
-    assert falling(lambda x: 1.0 / x**2, 0.04, 1e-6, 1e6) == pytest.approx(5.0, rel=1e-3)
+    assert falls_to(lambda x: 1.0 / x, 1e9, 1.0, 10.0) == 1.0
+    assert falls_to(lambda x: 1.0 / x, 1e-9, 1.0, 10.0) == 10.0
+    assert falls_to(lambda x: 1.0 / x**2, 0.04, 1e-6, 1e6) == pytest.approx(5.0, rel=1e-3)

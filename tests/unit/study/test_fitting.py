@@ -9,10 +9,11 @@ from scipy.special import polygamma
 
 from unstale.core.inverse import poisson_overestimate, sync_rate_for
 from unstale.core.processes import Empirical, Gamma, LogNormal, Pareto, Poisson, Process, Weibull
+from unstale.core.roots.falling import falls_through
 from unstale.core.trace import Trace
 from unstale.errors import InputError
 from unstale.study.fitting.families import LIMIT, best, fit_families
-from unstale.study.fitting.gaps import Gaps, falls_through
+from unstale.study.fitting.gaps import Gaps
 from unstale.study.fitting.overspend import overspend, polls_for
 
 LAWS = {

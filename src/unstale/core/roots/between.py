@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 
-def between(function: Callable[[float], float], low: float, high: float, rtol: float = 1e-14) -> float:
+def between(
+    function: Callable[[float], float], low: float, high: float, *, rtol: float = 1e-14, xtol: float = 1e-300
+) -> float:
     """Where a function of different signs at `low` and `high` is 0: Brent's method, by scipy.
 
     >>> round(between(lambda x: x * x - 2.0, 0.0, 2.0), 12)
@@ -13,4 +15,4 @@ def between(function: Callable[[float], float], low: float, high: float, rtol: f
     """
     from scipy.optimize import brentq  # half a second to import, and few need it
 
-    return float(brentq(function, low, high, xtol=1e-300, rtol=rtol, maxiter=1000))
+    return float(brentq(function, low, high, xtol=xtol, rtol=rtol, maxiter=1000))

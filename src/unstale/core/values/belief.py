@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unstale.core.checks import Floats
 from unstale.core.gamma2 import by_blocks
+from unstale.core.roots.logarithms import newton
 from unstale.core.roots.rising import root
 from unstale.core.values.base import Rows, Value, column
 from unstale.core.values.order import checked_order, gap_mean
@@ -179,14 +180,12 @@ def _interval(a: Floats, b: Floats, v: Floats) -> Floats:
     usable = inside & ~tiny
     a, target = np.where(usable, a, 2.0), np.where(usable, v / b, 0.5)
     goal = _bent(a, np.minimum(target, np.nextafter(1 / np.maximum(a - 1, 1e-300), 0.0)))
-    length = np.sqrt(2 * goal / a) + goal
-    for _ in range(_STEPS):
+
+    def step(length: Floats) -> Floats:
         miss, steepness = _miss(a, length, goal)
-        step = miss / steepness
-        length = length * np.exp(-step)
-        settled = np.abs(step) < 1e-8
-        if settled.all():
-            break
+        return miss / steepness
+
+    length, settled = newton(step, np.sqrt(2 * goal / a) + goal, close=1e-8, rounds=_STEPS)
     lost = np.flatnonzero(~settled)
     if len(lost):
         # very small shapes: Y rises so steeply in the middle that Newton's steps overshoot

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from unstale.core.checks import Floats
+from unstale.core.roots.logarithms import newton
 from unstale.core.values.belief import BeliefForms, BeliefValue, gauss, log_span, mean_stale, span
 
 _STEPS = 40
@@ -51,13 +52,13 @@ def _interval(a: Floats, b: Floats, v: Floats) -> Floats:
     """Newton's method on logarithms, where the slope lies between 2 and 3, from a lower bound."""
     inside = (v > 0) & np.isfinite(v)
     goal = np.where(inside, v, 1.0)
-    t = np.maximum(np.cbrt(3 * goal) * np.cbrt(b / a), np.sqrt(2 * goal))
-    for _ in range(_STEPS):
+
+    def step(t: Floats) -> Floats:
         share = _share(a, b, t)
-        step = np.log(share / (goal / t / t)) * share / -np.expm1(-a * log_span(b, t))
-        t = t * np.exp(-step)
-        if (np.abs(step) < 1e-9).all():
-            break
+        return np.log(share / (goal / t / t)) * share / -np.expm1(-a * log_span(b, t))
+
+    start = np.maximum(np.cbrt(3 * goal) * np.cbrt(b / a), np.sqrt(2 * goal))
+    t, _ = newton(step, start, close=1e-9, rounds=_STEPS)
     return np.where(inside, t, np.where(v > 0, np.inf, 0.0))
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 
 from unstale.core.baselines import proportional, uniform
 from unstale.core.checks import Floats
@@ -16,6 +15,7 @@ from unstale.core.gamma2 import p2, p2_inverse
 from unstale.core.plan import Plan
 from unstale.core.price import plan
 from unstale.core.processes import Constant, Poisson
+from unstale.core.roots.between import between
 from unstale.core.values import PoissonAge, PoissonFreshness
 from unstale.report.papers.item import Catalog, Item, Simulate, SimulatedMean, items
 from unstale.report.papers.items_000 import mean
@@ -111,7 +111,7 @@ def _theorem_5(item: Item) -> Any:
 
 def top() -> tuple[float, float, float]:
     """At price 1: changes per interval, change rate and sync rate of the source polled most often."""
-    x = brentq(lambda x: (1 + x + x * x) * math.exp(-x) - 1, 0.5, 5, xtol=1e-15)
+    x = between(lambda x: (1 + x + x * x) * math.exp(-x) - 1, 0.5, 5.0)
     return x, float(p2(x)), float(p2(x)) / x
 
 
@@ -137,7 +137,7 @@ def _worth(kind: type[PoissonFreshness] | type[PoissonAge], x: float, price: flo
     def excess(rate: float) -> float:
         return float(kind([rate]).value(np.array([x / rate]))[0]) - price
 
-    return float(brentq(excess, 1e-6, 1e6, xtol=1e-15))
+    return between(excess, 1e-6, 1e6)
 
 
 @BUDGET.computes("C.fn10")

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import spence
 
 from unstale.core.inverse import sync_rate_for
@@ -15,6 +14,7 @@ from unstale.core.penalties import Constant as Indicator
 from unstale.core.penalties import Linear, Penalty, Reciprocal
 from unstale.core.processes import Constant, Empirical, Pareto, Poisson, Process
 from unstale.core.quadrature import integrate
+from unstale.core.roots.between import between
 from unstale.core.staleness import age, consistency, lag_cdf, missed_changes, staleness, update_staleness
 from unstale.report.papers.item import Catalog, Item, Simulate, SimulatedMean
 from unstale.report.papers.items_004 import case
@@ -159,7 +159,7 @@ def _polls_for_the_same(item: Item) -> Any:
         def excess(sync: float, penalty: Penalty = penalty, goal: Any = goal) -> float:
             return float(update_staleness(1.0, Poisson(sync), penalty) - goal)
 
-        found.append(brentq(excess, 1.0, 9.0, xtol=1e-15))
+        found.append(between(excess, 1.0, 9.0))
     return found
 
 
@@ -259,7 +259,7 @@ def _never_settles(item: Item) -> Any:
     low, jump = float(Linear().w2(1.0)), float(Linear().w2(7.0))
 
     def quantile(p: float) -> float:
-        return low + jump * float(brentq(lambda y: _dickman(y) - p, 0.0, 3.0))
+        return low + jump * between(lambda y: _dickman(y) - p, 0.0, 3.0)
 
     return {
         "mean": low + jump,

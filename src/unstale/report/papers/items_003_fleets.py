@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from unstale.core.fleet import Fleet
 from unstale.core.inverse import sync_rate_for
@@ -15,6 +14,7 @@ from unstale.core.penalties import Decay, Reciprocal
 from unstale.core.price import plan
 from unstale.core.processes import Pareto
 from unstale.core.quadrature import integrate
+from unstale.core.roots.between import between
 from unstale.core.staleness import missed_changes, staleness
 from unstale.core.values import UpdateValue, value_of
 from unstale.report.papers.item import Catalog, Item
@@ -70,7 +70,7 @@ def _equal_and_proportional_weights(item: Item) -> Any:
 def _polls_if_uniform(item: Item) -> Any:
     """Polls for one missed change on average (ω = 1)."""
     per_day = item.inputs["E[mu]/day"]
-    sync = brentq(lambda f: float(missed_changes(per_day, f)) - 1.0, 1e-3, 1e3, xtol=1e-14)
+    sync = between(lambda f: float(missed_changes(per_day, f)) - 1.0, 1e-3, 1e3)
     return item.inputs["M"] * sync / 86400
 
 

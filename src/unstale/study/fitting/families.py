@@ -16,7 +16,8 @@ from scipy.special import digamma, gammaln, polygamma
 
 from unstale.core.checks import Floats
 from unstale.core.processes import Gamma, LogNormal, Pareto, Poisson, Process, Weibull
-from unstale.study.fitting.gaps import Gaps, falls_through
+from unstale.core.roots.falling import falls_through
+from unstale.study.fitting.gaps import Gaps
 
 #: the largest shape, and the inverse of the least spread
 LIMIT = 1e4

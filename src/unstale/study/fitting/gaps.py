@@ -5,7 +5,6 @@ One source is a column of one. What is computed for each source is an array with
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,27 +109,3 @@ class Gaps:
         ranks = np.empty(len(order))
         ranks[order] = (first + (size - 1) / 2)[group] - self.starts[owner[order]]
         return ranks
-
-
-def falls_through(
-    curve: Callable[[Floats], tuple[Floats, Floats]], low: Floats, high: Floats, at: Floats, rounds: int = 80
-) -> Floats:
-    """Where each of many curves, positive at `low` and negative at `high`, is 0: Newton kept inside brackets.
-
-    `curve(at)` gives the heights and slopes. A curve of one sign throughout ends at the end of its bracket.
-    """
-    low, high, at = low.copy(), high.copy(), at.copy()
-    last = high - low
-    for _ in range(rounds):
-        height, slope = curve(at)
-        low, high = np.where(height > 0, at, low), np.where(height > 0, high, at)
-        with np.errstate(all="ignore"):
-            newton = at - height / slope
-        # Newton must halve its own steps, or the bracket is halved instead
-        good = (newton > low) & (newton < high) & (np.abs(newton - at) <= last / 2)
-        following = np.where(height == 0, at, np.where(good, newton, (low + high) / 2))
-        last = np.abs(following - at)
-        at = following
-        if np.all(last <= 1e-13 * (1.0 + np.abs(at))):
-            break
-    return at

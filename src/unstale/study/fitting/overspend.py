@@ -6,7 +6,8 @@ import numpy as np
 
 from unstale.core.checks import Floats, number
 from unstale.core.inverse import sync_rate_for
-from unstale.study.fitting.gaps import Gaps, falls_through
+from unstale.core.roots.falling import falls_through
+from unstale.study.fitting.gaps import Gaps
 
 
 def polls_for(gaps: Gaps, freshness: float) -> Floats:
