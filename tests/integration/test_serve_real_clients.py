@@ -1,4 +1,4 @@
-"""`unstale serve` as real clients see it: curl, nginx, Varnish, three Python caches, a linter, and those who mean harm.
+"""`unstale serve` as real clients see it: curl, nginx, Varnish, Squid, Python caches, a linter, and who means harm.
 
 The proof that a cache honours our lifetimes needs no look inside it: a second version is recorded at once. Before
 Expires the cache still gives the first one (so it does cache), afterwards the second one (so it does not over-age).
@@ -151,6 +151,24 @@ def varnish(folder: Path, origin: str) -> Iterator[str]:
         yield base
 
 
+@contextmanager
+def squid(folder: Path, origin: str) -> Iterator[str]:
+    port, conf = free_port(), folder / "squid.conf"
+    folder.chmod(0o777)  # it gives up root's rights, and writes its log here
+    conf.write_text(f"""http_port 127.0.0.1:{port} accel defaultsite=127.0.0.1 no-vhost
+cache_peer 127.0.0.1 parent {origin.rpartition(":")[2]} 0 no-query no-digest no-netdb-exchange originserver
+http_access allow all
+access_log none
+cache_log {folder}/squid.log
+pid_filename none
+pinger_enable off
+shutdown_lifetime 1 seconds
+visible_hostname test
+""")
+    with running([tool("squid"), "-N", "-f", str(conf)], port) as base:
+        yield base
+
+
 def body(session: requests.Session, address: str) -> bytes:
     return session.get(address, timeout=10).content
 
@@ -167,7 +185,7 @@ def test_caches_keep_a_copy_until_it_expires_and_no_longer(served: Served, tmp_p
             opened.callback(cache.close)
             clients[name] = lambda cache=cache: body(cache, served.origin + path)  # type: ignore[misc]
         plain = opened.enter_context(requests.Session())
-        for name, proxy in (("nginx", nginx), ("varnishd", varnish)):
+        for name, proxy in (("nginx", nginx), ("varnishd", varnish), ("squid", squid)):
             try:
                 tool(name)
             except pytest.skip.Exception:

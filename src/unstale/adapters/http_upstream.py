@@ -129,7 +129,8 @@ class HttpUpstream:
         if self._closed:
             raise ConnectionError(f"{there.host}: the proxy is closing")
         if sum(map(len, self._idle.values())) + len(self._exchanges) >= self._most:
-            next(iter(self._idle.values()))[0].abort()
+            for connection in [one for idle in self._idle.values() for one in idle][:1]:
+                connection.abort()
         loop, parts = asyncio.get_running_loop(), urlsplit(there.origin)
         tls = self._secure() if parts.scheme == "https" else None
 

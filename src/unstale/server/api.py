@@ -75,7 +75,8 @@ def api(
                 "What goes on, each second and with every change, as server-sent events named changed and status. Who "
                 "says the id of the last event that came, as `since` or Last-Event-ID, is told all changes since; "
                 "some may come twice, and an event missed says if some are too long ago.",
-                {"type": "string"},
+                # Of one event.
+                {"type": "object", "properties": {"event": {"type": "string"}, "data": {"type": "string"}}},
                 media_type="text/event-stream",
                 query={"since": whole(0)},
                 fields={"last-event-id": text(20)},

@@ -37,7 +37,7 @@ def meta(head: Head, edition: Edition, now: float, fresh: float, name: str) -> t
     fields = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),
-        (b"cache-control", b"no-cache"),
+        (b"cache-control", b"no-store"),
         *SAFE,
     ]
     return 200, fields, body

@@ -225,6 +225,17 @@ def test_no_more_connections_than_allowed() -> None:
     assert most <= 3
 
 
+def test_one_connection_serves_several_origins_in_turn() -> None:
+    async def play() -> list[bytes]:
+        upstream = HttpUpstream(Gate(["127.0.0.0/8"]), seconds=BUSY, connections=1)
+        async with Loopback({"/x": answer(b"a")}) as a, Loopback({"/x": answer(b"b")}) as b:
+            found = [(await whole(upstream, one))[2] for one in (a, a, b, b, a, b)]
+            await upstream.close()
+        return found
+
+    assert asyncio.run(play()) == [b"a", b"a", b"b", b"b", b"a", b"b"]
+
+
 def test_a_line_break_does_not_get_into_a_request() -> None:
     with pytest.raises(InputError, match="line break"):
         talk(b"", lambda upstream, server: whole(upstream, server, lines=[("x", "a\r\nhost: b")]))
