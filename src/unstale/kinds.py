@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from unstale.errors import InputError, require, sentence, suggestion
 
+#: how listings of collections are read; the readers are in `unstale.listings`
+READERS = ("sitemap", "feed", "index", "objects", "simple", "changes", "debian", "refs", "table")
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?", re.ASCII)
 
 
@@ -60,6 +62,10 @@ def _texts(value: object) -> bool:
     return isinstance(value, str) or (isinstance(value, list | tuple) and all(isinstance(one, str) for one in value))
 
 
+def _reader(value: object) -> bool:
+    return value in READERS
+
+
 TEXT = Form(_text, "must be text", "write it in quotes")
 TEXTS = Form(_texts, "must be a text or a list of texts", 'write it like ["one", "two"]')
 NUMBER = Form(_number, "must be a number above 0", "write it like 120")
@@ -75,6 +81,8 @@ COMMON: Mapping[str, Form] = {
     "normalise": TABLE,
     "timeout": NUMBER,
     "limit": NUMBER,
+    "collection": Form(_reader, f"must be one of {', '.join(READERS)}", "say how its listing is read"),
+    "most_members": NUMBER,
 }
 #: what may be said of sources on the web: that caches in front of them are told of changes, and worth asking early
 _WEB: Mapping[str, Form] = {**COMMON, "early": FLAG}

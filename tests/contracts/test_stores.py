@@ -29,6 +29,7 @@ from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
+from unstale.listings.records import CollectionMember
 from unstale.ports import Body, Claim, Edition, Entry, Epoch, Event, Head, Holding, HostCount, Listing, Price, stores
 
 STORES: dict[str, Callable[[Path, Callable[[], str]], Any]] = {
@@ -713,3 +714,25 @@ def test_epochs_are_kept_as_long_as_observations_name_them(store: Any) -> None:
     assert store.epochs() == [Epoch(1, b"one"), Epoch(2, b"two")]
     assert store.epochs(2) == [Epoch(2, b"two")]
     assert [seen.epoch for seen in store.observations(1)] == [1]
+
+
+def test_members_are_whom_collections_tell_of(store: Any) -> None:
+    whole, first, second = store.add(listed(3), 1.0)
+    word = CollectionMember(whole, first, "http://example.org/1", 5.0, "a", None)
+    store.enlist([word, CollectionMember(whole, second, "http://example.org/2"), CollectionMember(whole, 99, "gone")])
+    assert store.members() == [word, CollectionMember(whole, second, "http://example.org/2")]
+    said = CollectionMember(whole, first, "http://example.org/1", 7.0, "b", 7.0)
+    store.enlist([said])
+    assert store.members(whole)[0] == said
+    assert store.members(first) == []
+    store.remove([second])
+    assert store.members() == [said]
+    store.remove([whole])
+    assert store.members() == []
+
+
+def test_an_observation_keeps_the_signal_that_taught(store: Any) -> None:
+    (source,) = store.add(listed(1), 1.0)
+    (held,) = claim(store, 1.0)
+    store.record([entry(held, 2.0, Answer.CHANGED, told=1.5)])
+    assert [one.told for one in store.observations(source)] == [1.5]

@@ -15,7 +15,7 @@ import pytest
 
 from support.patience import SOON
 from support.postgres import Postgres, postgres
-from unstale.adapters import postgres_observations
+from unstale.adapters import postgres_observations, postgres_schema
 from unstale.adapters.postgres_crew import PostgresCrew, even_shares
 from unstale.adapters.postgres_hosts import MANY, Grant
 from unstale.adapters.postgres_replica import PostgresReplica
@@ -23,6 +23,7 @@ from unstale.adapters.postgres_schema import MIGRATIONS
 from unstale.adapters.postgres_store import PostgresStore
 from unstale.errors import InputError, StoreError
 from unstale.keeper.outcomes import Answer
+from unstale.listings.records import CollectionMember
 from unstale.ports import Body, Checkpoint, Claim, Entry, Epoch, HostNews, Listing, Price
 
 SCHEMAS = itertools.count()
@@ -424,3 +425,18 @@ def test_a_million_listings_could_be_added_in_a_minute(opened: Any) -> None:
     assert time.perf_counter() - begun < 4 * SOON, "by rows it would take many minutes"
     assert len(set(ids)) == count
     assert store.search("EXAMPLE/4999", limit=3) == [5000, 50_000 - 9, 50_000 - 8]
+
+
+def test_a_schema_of_the_first_version_learns_of_collections(server: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_schema, "MIGRATIONS", MIGRATIONS[:1])
+    PostgresStore(server.address(), schema="first").close()
+    monkeypatch.undo()
+    server.run(
+        "INSERT INTO first.sources VALUES (4, 'x', 'http://x/', 'http', 1, 1, 1, 0, 'Infinity', NULL, false, 7)",
+        "INSERT INTO first.hosts(name) VALUES ('')",
+    )
+    store = PostgresStore(server.address(), schema="first")
+    store.enlist([CollectionMember(4, 4, "http://x/", 1.0)])
+    assert store.members() == [CollectionMember(4, 4, "http://x/", 1.0)]
+    assert store.observations(4) == []
+    store.close()

@@ -24,6 +24,7 @@ from unstale.adapters.store_checks import (
 from unstale.adapters.store_shared import tally
 from unstale.errors import require
 from unstale.keeper.outcomes import Answer
+from unstale.listings.records import CollectionMember
 from unstale.ports import LEARNER, Claim, Copy, Entry, Epoch, Event, FleetColumns, Listing, Observation, Price
 
 
@@ -38,6 +39,7 @@ class MemoryStore(MemoryShelf):
         self._versions = versions
         super().__init__()
         self._events: list[Event] = []
+        self._members: dict[tuple[int, int], CollectionMember] = {}
         #: the last event that each listener has been told
         self._told: dict[str, int] = {}
 
@@ -154,6 +156,15 @@ class MemoryStore(MemoryShelf):
             if kept and old in (None, kept.due):
                 kept.due = float(time)
 
+    def members(self, collection: int | None = None) -> list[CollectionMember]:
+        """Whom one collection tells of, or each of all."""
+        there = {pair: one for pair, one in self._members.items() if set(pair) <= self._sources.keys()}
+        return [one for pair, one in sorted(there.items()) if collection in (None, pair[0])]
+
+    def enlist(self, members: Sequence[CollectionMember]) -> None:
+        """Take up whom collections tell of, or what they say now."""
+        self._members.update({(one.collection, one.source): one for one in members})
+
     def subscribe(self, names: Sequence[str]) -> None:
         """Those who want to be told from now on, and nobody else."""
         check_names(names)
@@ -226,6 +237,7 @@ class MemoryStore(MemoryShelf):
             entry.received,
             reason,
             len(self._epochs),
+            entry.told,
         )
         kept.observations.append(seen)
         if entry.answer is Answer.FAILED:

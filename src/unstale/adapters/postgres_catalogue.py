@@ -6,10 +6,11 @@ import json
 from collections.abc import Sequence
 from hashlib import sha256
 
-from unstale.adapters import postgres_columns
+from unstale.adapters import postgres_columns, postgres_members
 from unstale.adapters.postgres_link import PostgresLink
 from unstale.adapters.postgres_schema import Connection
 from unstale.adapters.store_shared import contains
+from unstale.listings.records import CollectionMember
 from unstale.ports import FleetColumns, HostCount, Listing
 
 _LISTED = (
@@ -101,6 +102,10 @@ class PostgresCatalogue(PostgresLink):
             return postgres_columns.columns_of(db, width)
 
         return self._at_once(whole)
+
+    def members(self, collection: int | None = None) -> list[CollectionMember]:
+        """Whom one collection tells of, or each of all."""
+        return self._read(lambda db: postgres_members.members(db, collection))
 
     def columns_of(self, sources: Sequence[int], width: int) -> FleetColumns:
         """These sources in columns, those that exist, ids rising."""

@@ -201,7 +201,7 @@ def _tables(db: Connection, there: apsw.Connection) -> list[_Table]:
         ),
         _Table(
             "observations",
-            "SELECT token, source, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch "
+            "SELECT token, source, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch, told "
             "FROM observations ORDER BY token",
             (
                 ("token", "int8"),
@@ -214,6 +214,20 @@ def _tables(db: Connection, there: apsw.Connection) -> list[_Table]:
                 ("reason", "text"),
                 ("previous", "int8"),
                 ("epoch", "int4"),
+                ("told", "float8"),
+            ),
+            tidy,
+        ),
+        _Table(
+            "members",
+            "SELECT collection, source, address, time, tag, told FROM members ORDER BY collection, source",
+            (
+                ("collection", "int8"),
+                ("source", "int8"),
+                ("address", "text"),
+                ("time", "float8"),
+                ("tag", "text"),
+                ("told", "float8"),
             ),
             tidy,
         ),

@@ -108,11 +108,11 @@ def observe(db: Connection, entries: Sequence[Entry], epoch: int) -> None:
     with (
         db.cursor() as cursor,
         cursor.copy(
-            "COPY observations(token, source, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch) "
-            "FROM STDIN (FORMAT binary)"
+            "COPY observations(token, source, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch, "
+            "told) FROM STDIN (FORMAT binary)"
         ) as copy,
     ):
-        copy.set_types(["int8", "int8", "float8", "int2", "float8", "float8", "int8", "text", "int8", "int4"])
+        copy.set_types(["int8", "int8", "float8", "int2", "float8", "float8", "int8", "text", "int8", "int4", "float8"])
         for e in entries:
             copy.write_row(
                 (
@@ -126,5 +126,6 @@ def observe(db: Connection, entries: Sequence[Entry], epoch: int) -> None:
                     clean(e.reason[:LONGEST_REASON]) or None,
                     e.claim.latest,
                     epoch,
+                    e.told,
                 )
             )

@@ -29,11 +29,13 @@ class PostgresReplica(PostgresShelf):
         """What polls taught, newest first: a walk along the chain from the newest one."""
         rows: Any = self._read(
             lambda db: db.execute(
-                "WITH RECURSIVE chain(token, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch, n) "
-                "AS (SELECT o.token, o.polled_at, o.answer, o.elapsed, o.modified, o.bytes, o.reason, o.previous, "
-                " o.epoch, 1 FROM observations o WHERE o.token = (SELECT latest FROM beliefs WHERE source = %s)"
+                "WITH RECURSIVE chain"
+                "(token, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch, told, n) AS ("
+                " SELECT o.token, o.polled_at, o.answer, o.elapsed, o.modified, o.bytes, o.reason, o.previous, "
+                " o.epoch, o.told, 1 FROM observations o WHERE o.token = (SELECT latest FROM beliefs WHERE source = %s)"
                 " UNION ALL SELECT o.token, o.polled_at, o.answer, o.elapsed, o.modified, o.bytes, o.reason, "
-                " o.previous, o.epoch, n + 1 FROM chain, observations o WHERE o.token = chain.previous AND n < %s"
+                " o.previous, o.epoch, o.told, n + 1 FROM chain, observations o"
+                " WHERE o.token = chain.previous AND n < %s"
                 ") SELECT * FROM chain ORDER BY n LIMIT %s",
                 (source, limit, limit),
             ).fetchall()
@@ -49,8 +51,9 @@ class PostgresReplica(PostgresShelf):
                 size,
                 reason or "",
                 epoch,
+                told,
             )
-            for token, at, answer, elapsed, modified, size, reason, _, epoch, _ in rows
+            for token, at, answer, elapsed, modified, size, reason, _, epoch, told, _ in rows
         ]
 
     def prices(self, since: float) -> list[Price]:

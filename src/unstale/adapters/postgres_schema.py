@@ -94,8 +94,20 @@ CREATE TABLE workers(
 CREATE TABLE lessons(id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, value bytea NOT NULL);
 """
 
+_V2 = """
+-- when a signal said that a source changed, where a poll taught its belief by it
+ALTER TABLE observations ADD COLUMN told float8;
+-- what each collection says of its members: when they changed, or what differs when they do; `told` is its last signal
+CREATE TABLE members(
+    collection bigint NOT NULL REFERENCES sources ON DELETE CASCADE,
+    source bigint NOT NULL REFERENCES sources ON DELETE CASCADE,
+    address text NOT NULL, time float8, tag text, told float8, PRIMARY KEY(collection, source)
+);
+CREATE INDEX memberships ON members(source);
+"""
+
 #: the step from version i to version i + 1
-MIGRATIONS: tuple[str, ...] = (_V1,)
+MIGRATIONS: tuple[str, ...] = (_V1, _V2)
 
 
 def named(dsn: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any, Literal, TypeVar
 
-from unstale.adapters import postgres_claims, postgres_copies, postgres_outbox
+from unstale.adapters import postgres_claims, postgres_copies, postgres_members, postgres_outbox
 from unstale.adapters.postgres_catalogue import place
 from unstale.adapters.postgres_columns import PRICE
 from unstale.adapters.postgres_hosts import Grants
@@ -34,6 +34,7 @@ from unstale.adapters.store_shared import HORIZON, VERSIONS, answered, tally
 from unstale.addresses import host_of
 from unstale.core.checks import number
 from unstale.errors import require
+from unstale.listings.records import CollectionMember
 from unstale.ports import LEARNER, Claim, Entry, Event, FleetColumns, Listing, Price
 
 T = TypeVar("T")
@@ -241,6 +242,10 @@ class PostgresStore(PostgresReplica):
             with self._db.transaction():
                 _take_time(self._db)
                 return work(self._db)
+
+    def enlist(self, members: Sequence[CollectionMember]) -> None:
+        """Take up whom collections tell of, or what they say now."""
+        self._write(lambda db, again: postgres_members.enlist(db, members))
 
     def subscribe(self, names: Sequence[str]) -> None:
         """Those who want to be told from now on, and nobody else."""

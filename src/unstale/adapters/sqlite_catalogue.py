@@ -10,8 +10,10 @@ from typing import Any
 import apsw
 import numpy as np
 
+from unstale.adapters import sqlite_members
 from unstale.adapters.sqlite_file import SqliteFile
 from unstale.adapters.store_shared import contains
+from unstale.listings.records import CollectionMember
 from unstale.ports import FleetColumns, HostCount, Listing, Price
 
 #: rows of the fleet that are turned into columns at a time: more no longer fit the processor's cache
@@ -106,6 +108,11 @@ class SqliteCatalogue(SqliteFile):
         with self._at_once() as db:
             count = db.execute("SELECT count(*) FROM sources").get
             return _standing(db, db.execute(_COLUMNS + "ORDER BY s.id"), count, width)
+
+    def members(self, collection: int | None = None) -> list[CollectionMember]:
+        """Whom one collection tells of, or each of all."""
+        with self._reading() as db:
+            return sqlite_members.members(db, collection)
 
     def columns_of(self, sources: Sequence[int], width: int) -> FleetColumns:
         """These sources in columns, those that exist, ids rising."""

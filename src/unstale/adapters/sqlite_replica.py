@@ -42,7 +42,7 @@ class SqliteReplica(SqliteShelf):
         with self._reading() as db:
             rows: Any = db.execute(
                 "WITH RECURSIVE chain"
-                "(token, source, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch) AS ("
+                "(token, source, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch, told) AS ("
                 " SELECT o.* FROM observations o JOIN beliefs b ON o.token = b.latest WHERE b.source = ?"
                 " UNION ALL SELECT o.* FROM observations o JOIN chain ON o.token = chain.previous LIMIT ?"
                 ") SELECT * FROM chain",
@@ -59,8 +59,9 @@ class SqliteReplica(SqliteShelf):
                 size,
                 reason or "",
                 epoch,
+                told,
             )
-            for token, _, at, answer, elapsed, modified, size, reason, _, epoch in rows
+            for token, _, at, answer, elapsed, modified, size, reason, _, epoch, told in rows
         ]
 
     def prices(self, since: float) -> list[Price]:

@@ -91,8 +91,23 @@ _V3 = """
 ALTER TABLE copies ADD COLUMN via TEXT NOT NULL DEFAULT '';
 """
 
+_V4 = """
+-- when a signal said that a source changed, where a poll taught its belief by it
+ALTER TABLE observations ADD COLUMN told REAL;
+-- what each collection says of its members: when they changed, or what differs when they do; `told` is its last signal
+CREATE TABLE members(
+    collection INTEGER NOT NULL, source INTEGER NOT NULL, address TEXT NOT NULL, time REAL, tag TEXT, told REAL,
+    PRIMARY KEY(collection, source)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX memberships ON members(source);
+CREATE TRIGGER source_removed AFTER DELETE ON sources BEGIN
+    DELETE FROM members WHERE collection = old.id;
+    DELETE FROM members WHERE source = old.id;
+END;
+"""
+
 #: the step from version i to version i + 1
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3)
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4)
 
 
 def safe(version: tuple[int, ...]) -> bool:

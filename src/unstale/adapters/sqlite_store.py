@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import apsw
 
-from unstale.adapters import sqlite_copies, sqlite_epochs, sqlite_outbox
+from unstale.adapters import sqlite_copies, sqlite_epochs, sqlite_members, sqlite_outbox
 from unstale.adapters.sqlite_catalogue import PRICE
 from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_retention import Retention, checkpoint, drop_old
@@ -38,6 +38,7 @@ from unstale.adapters.store_shared import HORIZON, NUMBER, VERSIONS, answered, e
 from unstale.core.checks import number
 from unstale.errors import require
 from unstale.keeper.outcomes import Answer
+from unstale.listings.records import CollectionMember
 from unstale.ports import LEARNER, Claim, Entry, Event, Listing, Price
 
 _PUT_BACK = "INSERT INTO sched(due, source) SELECT due, source FROM beliefs WHERE source = ?"
@@ -257,6 +258,11 @@ class SqliteStore(SqliteReplica):
                 )
                 db.execute("UPDATE beliefs SET due = ?1 WHERE source = ?2 AND due = coalesce(?3, due)", move)
 
+    def enlist(self, members: Sequence[CollectionMember]) -> None:
+        """Take up whom collections tell of, or what they say now."""
+        with self._writing() as db:
+            sqlite_members.enlist(db, members)
+
     def subscribe(self, names: Sequence[str]) -> None:
         """Those who want to be told from now on, and nobody else."""
         check_names(names)
@@ -337,8 +343,8 @@ def _column(numbers: Iterable[int]) -> Any:
 
 def _observe(db: apsw.Connection, entries: Iterable[Entry], epoch: int) -> None:
     db.executemany(
-        "INSERT INTO observations(token, source, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO observations(token, source, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch, "
+        "told) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             (
                 e.claim.token,
@@ -351,6 +357,7 @@ def _observe(db: apsw.Connection, entries: Iterable[Entry], epoch: int) -> None:
                 e.reason[:LONGEST_REASON] or None,
                 e.claim.latest,
                 epoch,
+                e.told,
             )
             for e in entries
         ),

@@ -13,6 +13,8 @@ from unstale.cli.describe import describing, fields_of
 from unstale.cli.settings import Settings, load, poller, settings_options
 from unstale.cli.show import Stages
 from unstale.errors import InputError, require, sentence
+from unstale.kinds import READERS
+from unstale.listings.forms import form_of
 from unstale.secrecy import shown_address
 
 if TYPE_CHECKING:
@@ -34,6 +36,14 @@ SHOWN, LIMIT = 20, 2**26
 )
 @describing
 @click.option("--discover", is_flag=True, help="Add the feeds that the pages at these addresses advertise.")
+@click.option(
+    "--collection",
+    "collections",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Add what tells of many sources, a sitemap, feed or index: its members are added and polled by what it says.",
+)
+@click.option("--listing", metavar="FORM", help=f"How collections are read: {', '.join(READERS)}; guessed if not told.")
 @click.option("--weigh", is_flag=True, help="Take weights from the priority that a sitemap gives.")
 @click.option("--keep-good", is_flag=True, help="Add the good lines of a list that has bad ones.")
 @click.option("--replace", is_flag=True, help="Sources that are known already take what is said now.")
@@ -43,6 +53,8 @@ def add(
     addresses: tuple[str, ...],
     lists: tuple[str, ...],
     discover: bool,
+    collections: tuple[str, ...],
+    listing: str | None,
     weigh: bool,
     keep_good: bool,
     replace: bool,
@@ -62,9 +74,16 @@ def add(
       unstale add https://example.org/news --weight 3 --min-interval 15m
       unstale add --from feeds.opml --from https://example.org/sitemap.xml
       unstale add --discover https://example.org/blog
+      unstale add --collection https://example.org/sitemap.xml
       unstale add https://api.example.org/v1 --header 'Authorization=Bearer $TOKEN' --drop-json /meta/time
     """
-    require(addresses or lists, "addresses", "of sources", "are missing", "give some, or a list with --from FILE")
+    require(
+        addresses or lists or collections,
+        "addresses",
+        "of sources",
+        "are missing",
+        "give some, or a list with --from FILE",
+    )
     settings = load(config, store=store)
     if discover:
         require(addresses, "addresses", "of pages", "are missing", "--discover looks at these for feeds")
@@ -72,7 +91,13 @@ def add(
         addresses = tuple(dict.fromkeys(feed for page in addresses for feed in _feeds(page, settings)))
         for feed in addresses:
             click.echo(f"found {shown_address(feed)}")
-    _add(addresses, lists, settings, fields_of(said), weigh, keep_good, replace, dry_run)
+    fields = fields_of(said)
+    for address in collections:
+        form = listing or form_of(address)
+        own = {**fields, "options": {**fields.get("options", {}), "collection": form}}
+        _add((address,), (), settings, own, weigh, keep_good, replace, dry_run)
+    if addresses or lists:
+        _add(addresses, lists, settings, fields, weigh, keep_good, replace, dry_run)
 
 
 @click.command("import")

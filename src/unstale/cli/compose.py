@@ -19,7 +19,7 @@ from unstale.adapters.addresses import Gate
 from unstale.adapters.environment import filled
 from unstale.adapters.normalise import Normaliser
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.cli.fetchers import LONGEST_POLL, Fetchers, agent
+from unstale.cli.fetchers import LONGEST_POLL, Fetchers, admission_of, agent
 from unstale.cli.locking import locked
 from unstale.cli.mended import retry_mended, watch
 from unstale.cli.settings import OnChange, Settings, is_shared
@@ -28,13 +28,14 @@ from unstale.engine.config import EngineConfig
 from unstale.engine.deliveries import Deliveries, Sink
 from unstale.engine.host_limits import HostLimits, Rules
 from unstale.engine.judge import judge_aside
+from unstale.engine.listening import member_like
 from unstale.engine.loop import Engine
 from unstale.engine.outcomes import PollOutcome
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import InputError, sentence
 from unstale.fingerprint import Content
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Claim
+from unstale.ports import Claim, Listing
 
 #: seconds for telling what is left at the end, if the grace is over
 TELLING = 0.5
@@ -50,6 +51,25 @@ def content_of(claim: Claim) -> Content | None:
 
         return own or feed_content
     return own
+
+
+def member_of(settings: Settings) -> Callable[[Claim, str, str], Listing]:
+    """How whom a collection tells of is listed: by what the settings take for granted, and only what they grant."""
+    own, check = settings.defaults, admission_of(settings)
+
+    def made(claim: Claim, address: str, inner: str) -> Listing:
+        bare = member_like(claim, address, inner)
+        place = check(bare.address, bare.kind, bare.options)
+        return replace(
+            bare,
+            address=place,
+            weight=own.weight,
+            cost=own.cost,
+            shortest=own.min_interval,
+            longest=own.max_interval,
+        )
+
+    return made
 
 
 @lru_cache(maxsize=4096)
@@ -123,6 +143,7 @@ class Application:
             host_limits=HostLimits(rules_of(settings)),
             tell=self._heard,
             aside=self.fetchers.sandbox,
+            member_of=member_of(settings),
         )
 
     def _heard(self, name: str, facts: Mapping[str, Any]) -> None:

@@ -16,8 +16,8 @@ import numpy as np
 from unstale.cli.choose import counted, listings_of, near
 from unstale.cli.reading import size, span
 from unstale.cli.settings import is_shared
-from unstale.keeper.outcomes import Answer
 from unstale.keeper.replay import PastPolls, Taught, blank, replay
+from unstale.service.beliefs import polls_of
 
 if TYPE_CHECKING:
     from unstale.cli.settings import Settings
@@ -146,15 +146,7 @@ def _start(replica: ReadStore, ids: list[int], width: int) -> tuple[Taught, Past
             seen = [one for one in seen if one.token > held.latest]
         rows += [row] * len(seen)
         polls += reversed(seen)
-    answers = [one.answer for one in polls]
-    return start, PastPolls(
-        np.array(rows, dtype=np.int64),
-        np.array([one.polled_at for one in polls], dtype=np.float64),
-        np.array([answer is not Answer.FAILED for answer in answers], dtype=np.bool_),
-        np.array([answer is Answer.CHANGED for answer in answers], dtype=np.bool_),
-        np.array([math.nan if one.modified is None else one.modified for one in polls], dtype=np.float64),
-        np.array([one.epoch for one in polls], dtype=np.int64),
-    )
+    return start, polls_of(rows, polls)
 
 
 def _waiting(standing: FleetColumns, now: float, budget: float) -> Iterator[str]:

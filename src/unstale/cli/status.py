@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 #: exit codes, as cron and monitoring expect them
 CODES = {"pass": 0, "warn": 1, "fail": 2}
 #: at most so many failures are told with their reasons
+_COLLECTIONS = 5
 _TROUBLES = 8
 #: what is told of a source, what matters most first
 _HEAD = ("source", "fresh", "next poll", "polled every", "changes every", "age", "checked", "changed")
@@ -207,6 +208,11 @@ def numbers(status: Status) -> Any:
         more = f" and {len(status.surcharges) - 1:,} more" if len(status.surcharges) > 1 else ""
         held = f"as dear is a poll at {dearest}{more}, whose cap binds"
         table.add_row("surcharge", f"× {status.surcharges[dearest]:.3g}", held)
+    for one in status.collections[:_COLLECTIONS]:
+        place = brief(shown_address(one.listing.address))
+        table.add_row("collection", one.state, f"{place} {one.sentence(now)}")
+    if (hidden := len(status.collections) - _COLLECTIONS) > 0:
+        table.add_row("", "", f"and {hidden:,} collections more")
     beside = status.totals.requests - status.totals.polls
     asked = f", {beside:,} requests beside them for redirects and robots.txt" if beside > 0 else ""
     table.add_row("polls", f"{status.totals.polls:,}", f"recorded, {status.totals.failed:,} of them failed{asked}")

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from unstale.addresses import host_of
 from unstale.core.learning.state import WIDTH, kept
 from unstale.engine.budget import Bucket
+from unstale.engine.collecting import SIGNALS, collect
 from unstale.engine.config import EngineConfig, scheduler_of
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.outcomes import rows_of
@@ -65,6 +66,9 @@ class LoadedFleet:
     async def relearn(self) -> None:
         """Read the fleet from the store."""
         async with self.lock:
+            if self.scheduler.collected is not None:
+                kept_signals = {SIGNALS: self.scheduler.collected.kept()}
+                await self._executor.do(lambda store: store.record([], settings=kept_signals))
             standing = await self._executor.do(lambda store: store.fleet(WIDTH), long=True)
             # Not before: an answer that was recorded meanwhile would look as if it came from the future.
             now = self._clock.now()
@@ -74,6 +78,7 @@ class LoadedFleet:
                 scheduler_of, standing, self.config, now, self._host_limits
             )
             self.scheduler.hold(self.rows(taken))
+            await self._collect(standing.settings, now)
             self.bucket.set(self.config.rate, self.config.burst_for(self.scheduler))
             state = {LEARNER: kept(self.scheduler.learner)}
             await self._executor.do(lambda store: store.record([], settings=state))
@@ -83,6 +88,11 @@ class LoadedFleet:
         self.outdated = False
         self.loaded(now)
         self._tell("loaded", {"sources": len(self.scheduler.ids)})
+
+    async def _collect(self, settings: Mapping[str, bytes], now: float) -> None:
+        """What collections have told, and what that was worth."""
+        members = await self._executor.do(lambda store: store.members(), long=True)
+        await self._executor.aside(collect, self.scheduler, members, settings, now)
 
     async def scheduler_for(self, sources: Sequence[int]) -> Scheduler:
         """One scheduler knows them all."""

@@ -14,6 +14,7 @@ from unstale.engine.claiming import Claiming, claim_now
 from unstale.engine.clock import jumps_of
 from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import HostLimits
+from unstale.engine.listening import Listener, MemberOf, member_like
 from unstale.engine.loading import LoadedFleet
 from unstale.engine.outcomes import Counters, PollOutcome
 from unstale.engine.planning import Planning
@@ -31,7 +32,8 @@ class Engine:
     """Keeps the copies of one store fresh within a budget.
 
     `look` polls a claimed source and never raises for what the source does; `content` says what counts in its body.
-    `tell(name, facts)` hears of events. Strangers' bodies are parsed in `aside`.
+    `tell(name, facts)` hears of events. Strangers' bodies are parsed in `aside`. `member_of` says how whom a collection
+    tells of is listed.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Engine:
         host_limits: HostLimits | None = None,
         tell: Tell = lambda name, facts: None,
         aside: Aside | None = None,
+        member_of: MemberOf = member_like,
     ) -> None:
         tell = logged(tell)
         self.clock, self.host_limits = clock, host_limits or HostLimits()
@@ -59,6 +62,7 @@ class Engine:
         )
         self._planning = Planning(executor, self._fleet, self._recorder.counters, clock, lambda: self.in_flight)
         self._fleet.held = self._held
+        self._recorder.heard = Listener(executor, self._fleet, member_of, tell).heard
         self._jumps = jumps_of(clock)
         self._jumped = self._jumps()
         self._turns = Turns(

@@ -12,6 +12,7 @@ import numpy as np
 from unstale.engine.judge import changed_when
 from unstale.keeper.outcomes import Answer
 from unstale.keeper.scheduler import Integers, Scheduler
+from unstale.listings.records import ListingPoll
 from unstale.ports import Body, Claim, Entry, Fetched
 from unstale.secrecy import shown_address
 
@@ -24,6 +25,8 @@ class PollOutcome:
     answer: Answer
     fetched: Fetched
     body: Body | None
+    #: what it says of others, if it is a collection that has said something
+    listing: ListingPoll | None = None
 
 
 @dataclass(slots=True)
@@ -90,7 +93,7 @@ def entries_of(scheduler: Scheduler, batch: Sequence[PollOutcome]) -> tuple[list
         np.array([math.nan if at is None else at for at in said]),
         np.array([max(o.fetched.polled_at + (o.fetched.retry_after or 0.0), o.fetched.not_before) for o in mine]),
     )
-    beliefs = scheduler.learner.columns.rows
+    beliefs, told = scheduler.learner.columns.rows, scheduler.told[which].tolist()
     entries = [
         Entry(
             o.claim,
@@ -104,7 +107,8 @@ def entries_of(scheduler: Scheduler, batch: Sequence[PollOutcome]) -> tuple[list
             o.body,
             float(scheduler.learner.columns.cost[row]),
             o.fetched.requests,
+            None if math.isnan(by) else by,
         )
-        for o, row, at, when in zip(mine, which.tolist(), due.tolist(), said, strict=True)
+        for o, row, at, when, by in zip(mine, which.tolist(), due.tolist(), said, told, strict=True)
     ]
     return entries, mine

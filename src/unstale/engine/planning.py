@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from unstale.core.learning.state import WIDTH, kept
+from unstale.engine.collecting import SIGNALS
 from unstale.engine.config import LATEST
 from unstale.engine.loading import LoadedFleet
 from unstale.engine.outcomes import Counters
@@ -138,5 +139,7 @@ class Planning:
             since = undone(whole, before or kept_pulse(self._began or whole), priced=True)
             news = self._published = await self._pricer.news(fleet.scheduler, fleet.config, now, since)
             settings[KEPT] = kept_pulse(whole)
+        if fleet.scheduler.collected is not None:
+            settings[SIGNALS] = fleet.scheduler.collected.kept()
         settings["engine"] = json.dumps(self.view(now)).encode()
         await self._executor.do(lambda store: store.record([], settings=settings, price=news))

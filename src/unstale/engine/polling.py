@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.judge import judge, judge_aside
+from unstale.engine.listed import parsed
 from unstale.engine.outcomes import PollOutcome
 from unstale.errors import InputError
 from unstale.fingerprint import Content
@@ -114,11 +115,12 @@ class PollsUnderWay:
     async def _poll(self, claim: Claim, host: str) -> None:
         if not self._begins(claim):
             return
-        begun = self._clock.now()
+        begun, listing = self._clock.now(), None
         try:
             fetched = await self._look(claim)
             try:
                 answer, body = await self.judged(claim, fetched)
+                listing = await parsed(claim, fetched, self._aside) if body is not None else None
             except InputError as error:  # Its body is more than can be parsed.
                 answer, body = Answer.FAILED, None
                 fetched = replace(fetched, answer=answer, body=None, reason=str(error))
@@ -135,7 +137,7 @@ class PollsUnderWay:
             retry_after=fetched.retry_after,
             spacing=fetched.spacing,
         )
-        self._ended(PollOutcome(claim, answer, fetched, body), host)
+        self._ended(PollOutcome(claim, answer, fetched, body, listing), host)
 
     async def judged(self, claim: Claim, fetched: Fetched) -> tuple[Answer, Body | None]:
         """Has it changed? InputError if its body is more than can be parsed."""

@@ -9,7 +9,7 @@ Rules of this file:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from unstale.engine.outcomes import Counters, PollOutcome, entries_of
@@ -57,6 +57,8 @@ class Recorder:
         #: what is not recorded yet
         self.done: list[PollOutcome] = []
         self._executor, self._learning, self._clock, self._tell, self._busy = executor, learning, clock, tell, busy
+        #: hears the outcomes that are in the store now
+        self.heard: Callable[[Sequence[PollOutcome]], Awaitable[None]] | None = None
         self._ready = asyncio.Event()
         #: whether the scheduler has learned from outcomes that the store may not have
         self._unlearned = False
@@ -115,3 +117,5 @@ class Recorder:
         late = self.counters.count(mine, held, self._tell)
         self.counters.dropped += len(batch) - len(mine)
         self._learning.recorded(sources, late)
+        if self.heard is not None:
+            await self.heard([outcome for outcome, one in zip(mine, held, strict=True) if one])

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from unstale.core.checks import Floats
 from unstale.core.learning.learner import Learner
+from unstale.keeper.collected import Collected
 
 Integers = NDArray[np.int64]
 Bits = NDArray[np.bool_]
@@ -50,6 +51,10 @@ class FleetRows:
         self.host = np.zeros(count, np.int64) if host is None else host
         self.cap = np.full(int(self.host.max(initial=0)) + 1, np.inf) if cap is None else cap
         self.surcharge = np.ones(len(self.cap))
+        #: what collections tell of sources; None where there is no collection
+        self.collected: Collected | None = None
+        #: the time of the signal by which the last poll of each source taught its belief, NaN if by none
+        self.told = np.full(count, np.nan)
         #: whether polls teach; if not, beliefs stay what they are
         self.learns = True
         #: the time until which a source was asked, or its host had, to be left alone
@@ -95,7 +100,10 @@ class FleetRows:
         before = self.answered[good]
         columns.last[good] = np.where(np.isfinite(before), before, np.inf)
         told = np.full(len(rows), np.nan) if modified is None else modified
-        if self.learns:
+        self.told[rows] = np.nan
+        if self.learns and self.collected is not None:
+            self.told[good] = self.collected.learn(good, polled_at[answered], changed[answered], told[answered])
+        elif self.learns:
             self.learner.observe(good, polled_at[answered], changed[answered], told[answered])
         else:
             columns.last[good] = polled_at[answered]
@@ -105,7 +113,7 @@ class FleetRows:
         columns.last[bad] = np.inf
         planned, ids = np.empty(len(rows)), self.ids
         if len(good):
-            planned[answered] = self.learner.due_after_answers(good, ids[good], self.price)
+            planned[answered] = self._after_answers(good, float(polled_at[answered].max()))
         if len(bad):
             planned[~answered] = self.learner.due_after_failures(
                 bad, ids[bad], polled_at[~answered], self.failures[bad], self.price
@@ -124,7 +132,10 @@ class FleetRows:
             columns.weight[:] = self.weight
             held = self._held_prices(now, until)
             self._press(held)
-            self.price = self.learner.price_for(left, now, until, self.price)
+            if self.collected is None:
+                self.price = self.learner.price_for(left, now, until, self.price)
+            else:
+                self.price = self.collected.price_for(left, now, until, self.price, self.failures > 0)
             self._press(held)
         return self.price
 
@@ -138,7 +149,7 @@ class FleetRows:
 
         Only times before `until`, told or new, are looked at: what is far off will be planned again before it comes.
         """
-        new = self._planned()
+        new = self._planned(now)
         soon = np.minimum(new, self.due_at) < until
         wrong = np.abs(np.minimum(new, until) - np.minimum(self.due_at, until)) > _MOVED * (until - now)
         rows = np.flatnonzero(self.awake() & soon & wrong)
@@ -148,13 +159,29 @@ class FleetRows:
         """The store has been told of new due times."""
         self.due_at[rows] = due
 
-    def _planned(self) -> Floats:
+    def hear(self, row: int, now: float, members: Integers, told: Floats, hole: float = 0.0) -> Integers:
+        """A listing poll of the collection in this row: these rows changed at these times. Those that are due now.
+
+        `hole` is time since the listing before of which this one tells nothing.
+        """
+        if self.collected is None or self.collected.number[row] < 0:
+            return np.empty(0, np.int64)
+        rows = self.collected.hear(row, now, members, told, hole, self.price)
+        rows = rows[~self.paused[rows] & (self.due_at[rows] > now) & (self.not_before[rows] <= now)]
+        self.due_at[rows] = np.minimum(self.collected.members.told[rows], now)
+        return rows
+
+    def _planned(self, now: float) -> Floats:
         """When each source that is awake is due at today's price; the others never."""
         rows = np.flatnonzero(self.awake())
         due = np.full(len(self.ids), np.inf)
-        planned = self.learner.due_after_answers(rows, self.ids[rows], self.price)
-        due[rows] = np.maximum(planned, self.not_before[rows])
+        due[rows] = np.maximum(self._after_answers(rows, now), self.not_before[rows])
         return due
+
+    def _after_answers(self, rows: Integers, now: float) -> Floats:
+        """When sources that answered are due at today's price."""
+        planned = self.learner.due_after_answers(rows, self.ids[rows], self.price)
+        return planned if self.collected is None else self.collected.due(rows, now, self.price, planned)
 
     def _held_prices(self, now: float, until: float) -> Floats:
         """For each host whose cap binds at today's price, the price at which its polls just keep it; 0 for others."""
@@ -163,7 +190,7 @@ class FleetRows:
             return held
         awake = self.awake()
         asleep = np.bincount(self.host[~awake & ~self.paused & (self.due_at < until)], minlength=len(held))
-        load = np.bincount(self.host[awake & (self._planned() < until)], minlength=len(held))
+        load = np.bincount(self.host[awake & (self._planned(now) < until)], minlength=len(held))
         # One to spare: due times are not as even as slots are, and a slot that nobody waits for is lost.
         room = self.cap * (until - now) + 1.0
         for host in np.flatnonzero(load + asleep > room):

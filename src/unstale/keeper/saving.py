@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unstale.errors import InputError, sentence
+from unstale.keeper.collected import Group
 from unstale.keeper.living import Given, SourceNames
 
 _FORM = b"unstale scheduler 1\n"
@@ -29,6 +30,9 @@ class Saved:
     given: Given
     living: Mapping[str, np.ndarray]
     state: bytes
+    #: collections, and what was learned of them
+    groups: tuple[Group, ...] = ()
+    signals: bytes = b""
 
 
 def written(saved: Saved) -> bytes:
@@ -46,6 +50,11 @@ def written(saved: Saved) -> bytes:
         "numbers": saved.names.numbers().tolist(),
         "following": saved.names.following,
         "given": {name: getattr(saved.given, name) for name in Given.__dataclass_fields__},
+        "groups": [
+            [g.collection, g.members.tolist(), g.entries, None if g.told is None else g.told.tolist()]
+            for g in saved.groups
+        ],
+        "signals": saved.signals.decode(),
         "state": len(saved.state),
         "columns": {name: [column.dtype.str, column.shape] for name, column in columns.items()},
     }
@@ -86,4 +95,10 @@ def read(data: bytes) -> Saved:
         Given(**head["given"]),
         living,
         state,
+        # Neither was written by the first version that saved.
+        tuple(
+            Group(number, np.array(members, np.int64), entries, None if told is None else np.array(told))
+            for number, members, entries, told in head.get("groups", ())
+        ),
+        head.get("signals", "").encode(),
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from unstale.core.checks import Floats, number
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.state import kept
 from unstale.errors import InputError, require, sentence
+from unstale.keeper.collected import Collected, Group, Worth
 from unstale.keeper.explaining import explained
 from unstale.keeper.living import Given, SourceNames, learner_of
 from unstale.keeper.outcomes import Answer, Outcome
@@ -72,6 +74,7 @@ class Scheduler(FleetRows):
         self.names, self.given, self._allowance = SourceNames(), Given.none(), Allowance()
         self._plan_at = self._review_at = -math.inf
         self._edited = False
+        self._groups, self._collected_at, self._signals = dict[int, Group](), 0.0, b""
         learner = Learner(0, self._mean, objective=objective)
         super().__init__(learner, _NO_NUMBERS, due=np.empty(0))
         self.held = np.zeros(0, np.bool_)
@@ -140,6 +143,43 @@ class Scheduler(FleetRows):
         self.names.add(new, now)
         self._allowance.begin(now)
         self._edited = True
+
+    def collect(self, collection: Source, members: Iterable[Source], now: float, *, entries: int = 0) -> None:
+        """Say that one source is a collection that tells of others, its members; saying it again replaces them.
+
+        `entries` is how many of the last changes it shows, 0 if it shows all members. It is then polled by what its
+        listings are worth, and members by what they were told of; what it said is handed to `listing`.
+        """
+        known = [self.names.row(source) for source in members]
+        number = int(self.names.numbers()[self.names.row(collection)])
+        self._groups[number] = Group(number, self.names.numbers()[known], entries)
+        self._edited = True
+        self._collected_at = now
+
+    def listing(self, collection: Source, now: float, changed: Mapping[Source, float], hole: float = 0.0) -> None:
+        """What a poll of a collection has shown: which members changed since the last one, and when.
+
+        Record the poll itself too. `hole` is time since the last one that this one tells nothing of, in seconds.
+
+        >>> scheduler = Scheduler("24/day")
+        >>> scheduler.add(["sitemap", "news", "law"], now=0.0)
+        >>> scheduler.collect("sitemap", ["news", "law"], now=0.0)
+        >>> scheduler.listing("sitemap", 7200.0, {"news": 7000.0})
+        >>> scheduler.worth("sitemap").members, scheduler.worth("sitemap").trusted
+        (2, False)
+        """
+        self._settle()
+        rows = np.array([self.names.row(source) for source in changed], dtype=np.int64)
+        self.hear(self.names.row(collection), now, rows, np.array(list(changed.values()), dtype=np.float64), hole)
+
+    def worth(self, collection: Source) -> Worth:
+        """What is known of a collection: whether it is trusted and used, how often it is polled, how true it was."""
+        self._settle()
+        row = self.names.row(collection)
+        known = self.collected is not None and self.collected.number[row] >= 0
+        require(known, "collection", repr(collection), "is none", "say so with Scheduler.collect")
+        assert self.collected is not None
+        return self.collected.worth(row)
 
     def edit(self, source: Source, **changes: float | str) -> None:
         """Change weight, cost, shortest, longest or host of a source while it lives."""
@@ -259,6 +299,8 @@ class Scheduler(FleetRows):
                 self.given,
                 {name: column for name, column in self._living().items() if name != "held"},
                 kept(self.learner),
+                tuple(_remembered(group, self.collected) for group in self._groups.values()),
+                b"" if self.collected is None else self.collected.kept(),
             )
         )
 
@@ -270,6 +312,7 @@ class Scheduler(FleetRows):
         made.host_cap, made.names, made.given = dict(saved.host_cap), saved.names, saved.given
         *clock, made._plan_at, made._review_at = saved.clock
         made._allowance = Allowance(*clock)
+        made._groups, made._signals = {group.collection: group for group in saved.groups}, saved.signals
         made.price = saved.price
         plan_at = made._plan_at
         made._restore({**saved.living, "held": np.zeros(len(saved.names), np.bool_)}, saved.state)
@@ -350,6 +393,7 @@ class Scheduler(FleetRows):
 
     def _restore(self, living: Mapping[str, np.ndarray], known: Learner | bytes) -> None:
         """The columns of these sources, learned so far, under what the fleet as a whole has taught."""
+        before = self.collected
         given, paused = self.given.columns(), living["paused"].astype(np.bool_)
         cost = float(given["cost"][~paused].sum())
         scale = self._mean if self.budget is None else cost / self.budget if cost > 0.0 else 1.0
@@ -373,9 +417,18 @@ class Scheduler(FleetRows):
         learner.columns.interval[:] = np.where(living["interval"] > 0.0, living["interval"], scale) if same else scale
         self.not_before, self.held = living["not_before"].copy(), living["held"].astype(np.bool_)
         self.hold(np.flatnonzero(self.held))
+        if self._groups:
+            groups = [_remembered(group, before) for group in self._groups.values()]
+            self.collected = Collected(learner, self.ids, groups, self._collected_at)
+            self.collected.restore(before.kept() if before is not None else self._signals)
         if (len(self.names) and np.isfinite(self._plan_at)) or self.budget is None or isinstance(known, bytes):
             self.price = price
         self._plan_at, self._edited = -math.inf, False
+
+
+def _remembered(group: Group, before: Collected | None) -> Group:
+    """A collection with the signals that its members have not been polled for."""
+    return group if before is None else replace(group, told=before.told_of(group.members))
 
 
 def _answer(outcome: Outcome) -> Answer:

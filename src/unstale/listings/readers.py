@@ -10,7 +10,7 @@ from unstale.listings.feed import read_feed_entries
 from unstale.listings.http_index import read_http_index
 from unstale.listings.objects import read_objects
 from unstale.listings.packages import read_changes, read_debian, read_simple_index
-from unstale.listings.records import ListingPoll
+from unstale.listings.records import ListingPoll, Plain
 from unstale.listings.sitemap import read_sitemap
 from unstale.listings.tables import read_refs, read_table
 from unstale.listings.taking import MOST_ENTRIES, Scope, Taker
@@ -44,6 +44,11 @@ def read_listing(
     to = Taker(base, now, scope or Scope.of(base), most)
     READERS[kind](data, to)
     return to.poll()
+
+
+def read_plain(kind: str, data: bytes, base: str, now: float) -> Plain:
+    """`read_listing` within the collection's own scope in plain JSON: for a process beside ours."""
+    return read_listing(kind, data, base, now=now).plain()
 
 
 def read_all(

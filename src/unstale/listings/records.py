@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
+
+#: a listing poll in plain JSON
+Plain = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ class Collection:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class CollectionMember:
     """One source that a collection tells about, under the address by which it does, and what was said last."""
 
     collection: int
@@ -37,6 +41,8 @@ class Member:
     address: str
     time: float | None = None
     tag: str | None = None
+    #: when its last signal said that it changed
+    told: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,22 @@ class ListingPoll:
     complete: bool = True
     refused: Mapping[str, int] = field(default_factory=dict)
 
+    def plain(self) -> Plain:
+        """The same in plain JSON."""
+        entries = [[one.address, one.time, one.tag, one.grain] for one in self.entries]
+        return {**{name: getattr(self, name) for name in ("more", "cursor", "complete", "refused")}, "entries": entries}
+
+    @classmethod
+    def of_plain(cls, told: Plain) -> ListingPoll:
+        """From plain JSON.
+
+        >>> poll = ListingPoll((ListingEntry("https://example.org/a", 5.0, "x"),), refused={"twice": 1})
+        >>> ListingPoll.of_plain(poll.plain()) == poll
+        True
+        """
+        entries = tuple(ListingEntry(*one) for one in told["entries"])
+        return cls(entries, tuple(told["more"]), told["cursor"], told["complete"], dict(told["refused"]))
+
 
 class Told(Enum):
     """What a listing poll says of a member."""
@@ -72,21 +94,21 @@ class Told(Enum):
 class Signal:
     """What a listing poll says of one member; `at` is when it changed, None if only that it did."""
 
-    member: Member
+    member: CollectionMember
     told: Told
     at: float | None = None
 
 
-def signal(member: Member, entry: ListingEntry | None, now: float) -> Signal:
+def signal(member: CollectionMember, entry: ListingEntry | None, now: float) -> Signal:
     """What an entry says against what was said before; None is a member that the listing did not show.
 
     A tag decides where both have one, for clocks are wrong more often than tags; else a time that moved does. A time
     that lies in the future or went back is not believed, only the fact that it is another.
 
-    >>> before = Member(1, 7, "https://example.org/a", time=100.0)
-    >>> signal(before, ListingEntry("https://example.org/a", time=250.0), now=300.0)
-    Signal(member=Member(collection=1, source=7, address='https://example.org/a', time=100.0, tag=None), \
-told=<Told.CHANGED: 'changed'>, at=250.0)
+    >>> before = CollectionMember(1, 7, "https://example.org/a", time=100.0)
+    >>> found = signal(before, ListingEntry("https://example.org/a", time=250.0), now=300.0)
+    >>> found.told.value, found.at
+    ('changed', 250.0)
     """
     if entry is None:
         return Signal(member, Told.NO_WORD)

@@ -100,6 +100,8 @@ class Entry:
     #: what it took from the budget, and the requests it took: redirects and robots.txt are requests too
     cost: float = 1.0
     requests: int = 1
+    #: when the signal that made us poll said that it changed, if the belief was taught by it
+    told: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ class Observation:
     """One poll as it was recorded; `elapsed` is the time since the answer before it, NaN if there was none.
 
     `epoch` numbers the learner's shared state that was in force, 0 before any: under it, replaying gives the same.
+    `told` is when a signal said that it changed, where the belief was taught by it: unchanged until then.
     """
 
     token: int
@@ -118,6 +121,7 @@ class Observation:
     received: int
     reason: str
     epoch: int = 0
+    told: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
+from unstale.listings.records import CollectionMember
 from unstale.ports.records import (
     Announced,
     Checkpoint,
@@ -93,6 +94,9 @@ class Claims(Protocol):
         With `was`, only where the due time still is that: who plans must not undo what a hint has moved meanwhile.
         """
 
+    def enlist(self, members: Sequence[CollectionMember]) -> None:
+        """Take up whom collections tell of, or what they say now; who has no source or no collection is left out."""
+
 
 class Catalogue(Protocol):
     """The sources as they are listed and as they stand."""
@@ -129,6 +133,9 @@ class Catalogue(Protocol):
 
     def columns_of(self, sources: Sequence[int], width: int) -> FleetColumns:
         """These sources in columns, those that exist, ids rising; `fleet` of a few."""
+
+    def members(self, collection: int | None = None) -> list[CollectionMember]:
+        """Whom one collection tells of, or each of all, by ids; source and collection exist."""
 
 
 class Replica(Protocol):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unstale.core.learning.outlook import WIDTH, BelievedColumns, outlook
+from unstale.core.signals.hearing import BEFORE
 from unstale.keeper.outcomes import Answer
 from unstale.keeper.replay import PastPolls, blank, replay
 from unstale.ports import LEARNER, Observation
@@ -36,16 +37,33 @@ def believed(told: Sequence[Observation], settings: Mapping[str, bytes]) -> list
     for one in told:
         if one.answer is Answer.FAILED:
             continue
-        modified = np.nan if one.modified is None else one.modified
-        polls = PastPolls(
-            np.zeros(1, np.int64),
-            np.array([one.polled_at]),
-            np.ones(1, np.bool_),
-            np.array([one.answer is Answer.CHANGED]),
-            np.array([modified]),
-            np.ones(1, np.int64),
-        )
-        taught = replay(polls, taught, {1: settings.get(LEARNER, b"")})
+        polls = polls_of([0], [one])
+        taught = replay(polls._replace(epoch=np.ones_like(polls.epoch)), taught, {1: settings.get(LEARNER, b"")})
         seen = outlook(BelievedColumns(taught.rows, taught.last, taught.found, settings), one.polled_at)
         points.append(BeliefPoint(one.polled_at, float(seen.change_rate[0]), float(seen.low[0]), float(seen.high[0])))
     return points
+
+
+def polls_of(rows: Sequence[int], told: Sequence[Observation]) -> PastPolls:
+    """Observations of sources in these rows as polls to replay, those of one source oldest first.
+
+    A poll that a signal caused taught as two: nothing had changed until the signal, then it had.
+    """
+    twice = [
+        (row, one, before)
+        for row, one in zip(rows, told, strict=True)
+        for before in ((True, False) if one.told else (False,))
+    ]
+    return PastPolls(
+        np.array([row for row, _, _ in twice], dtype=np.int64),
+        np.array([one.told - BEFORE if before and one.told else one.polled_at for _, one, before in twice]),
+        np.array([one.answer is not Answer.FAILED for _, one, _ in twice], dtype=np.bool_),
+        np.array([one.answer is Answer.CHANGED and not before for _, one, before in twice], dtype=np.bool_),
+        np.array([np.nan if before else _said(one) for _, one, before in twice], dtype=np.float64),
+        np.array([one.epoch for _, one, _ in twice], dtype=np.int64),
+    )
+
+
+def _said(one: Observation) -> float:
+    when = one.modified if one.told is None else one.told
+    return np.nan if when is None else when

@@ -9,6 +9,7 @@ from typing import Any
 from unstale.ports import Edition, Listing, Observation
 from unstale.secrecy import shown_address
 from unstale.service.beliefs import BeliefPoint
+from unstale.service.collections import CollectionView
 from unstale.service.records import (
     Budget,
     EngineState,
@@ -161,10 +162,31 @@ def status(one: Status, verdict: str = "pass", reasons: list[str] | None = None)
         "hosts": one.hosts,
         "engine": engine(one.engine),
         "totals": totals(one.totals),
+        "collections": [collection(view, one.at) for view in one.collections],
         "worst": [source(view) for view in one.worst],
     }
     whole: dict[str, Any] = finite(told)
     return whole
+
+
+def collection(one: CollectionView, now: float) -> dict[str, Any]:
+    """A collection, and what it is worth."""
+    told: dict[str, Any] = finite(
+        {
+            "id": one.listing.id,
+            "address": shown_address(one.listing.address),
+            "listing": one.form,
+            "members": one.members,
+            "state": one.state,
+            "interval": one.interval,
+            "heard_at": iso(one.heard_at),
+            "precision": one.precision,
+            "silence": one.silence,
+            "late": one.late,
+            "sentence": one.sentence(now),
+        }
+    )
+    return told
 
 
 def explanation(one: Explanation) -> dict[str, Any]:

@@ -8,8 +8,11 @@ import numpy as np
 
 from unstale.core.learning.mixture import favoured
 from unstale.core.roots.falling import falls_to
+from unstale.engine.collecting import SIGNALS
 from unstale.engine.pricing import DEARER
 from unstale.ports import ReadStore
+from unstale.secrecy import shown_address
+from unstale.service.collections import USED, collections
 from unstale.service.moment import Moment, listed, reasons
 from unstale.service.records import Explanation, SourceView
 from unstale.service.words import coming, span
@@ -34,7 +37,7 @@ def explain(store: ReadStore, moment: Moment, source: int) -> Explanation | None
     return Explanation(
         at=moment.now,
         source=view,
-        sentence=sentence_of(view, wait, bound, moment.now),
+        sentence=_told_of(store, moment, view) or sentence_of(view, wait, bound, moment.now),
         bound=bound,
         interval=wait,
         price=moment.scheduler.price,
@@ -45,6 +48,23 @@ def explain(store: ReadStore, moment: Moment, source: int) -> Explanation | None
         twice_budget=budget,
         polls=tuple(store.observations(source, SHOWN)),
     )
+
+
+def _told_of(store: ReadStore, moment: Moment, view: SourceView) -> str:
+    """The sentence of a collection, or of a member of one that is used; empty for any other source."""
+    setting = moment.standing.settings.get(SIGNALS, b"")
+    known = {one.listing.id: one for one in collections(store, setting)} if setting else {}
+    if view.listing.paused or view.failures or not known:
+        return ""
+    if view.listing.id in known:
+        return known[view.listing.id].sentence(moment.now)
+    for member in store.members():
+        told = known.get(member.collection)
+        if member.source == view.listing.id and told is not None and told.state == USED:
+            place = shown_address(told.listing.address)
+            rare = "and seldom besides, in case that is silent" if told.silence > 0.0 else "and not besides"
+            return f"polled when {place} says that it changed and a poll pays at today's price, {rare}"
+    return ""
 
 
 def sentence_of(view: SourceView, wait: float, bound: str, now: float) -> str:

@@ -21,6 +21,7 @@ from unstale.service import budget as budgets
 from unstale.service import explain as explaining
 from unstale.service import status as stating
 from unstale.service.beliefs import POLLS, BeliefPoint, believed
+from unstale.service.collections import CollectionView, collections
 from unstale.service.course import gathered
 from unstale.service.fleet_changes import FleetChanges
 from unstale.service.moment import ENGINE, Moment, Whole, engine_says, listed, reasons
@@ -94,6 +95,10 @@ class FleetService(FleetChanges):
         if found is None:
             raise unknown(source)
         return found
+
+    def collections(self) -> list[CollectionView]:
+        """What tells of many sources, and what it is worth."""
+        return collections(self.store)
 
     def preview(self, budget: float | None = None) -> Preview:
         """What a budget would do under the present beliefs; the one in force if none is named."""

@@ -11,6 +11,7 @@ from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import Rules
 from unstale.errors import InputError, sentence
 from unstale.ports import Edition, Listing, Observation, Price
+from unstale.service.collections import CollectionView
 
 #: makes a listing of what is said of a source; of one that is listed already, over what was said of it before
 MakeListing = Callable[[Mapping[str, Any], Listing | None], Listing]
@@ -191,6 +192,8 @@ class Status:
     surcharges: Mapping[str, float]
     hosts: int
     worst: tuple[SourceView, ...] = ()
+    #: what tells of many sources, and what it is worth
+    collections: tuple[CollectionView, ...] = ()
 
     @property
     def guess(self) -> bool:

@@ -10,11 +10,13 @@ import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.learning.outlook import Outlook
+from unstale.engine.collecting import SIGNALS
 from unstale.engine.pulse import KEPT, Done, done, undone
 from unstale.engine.summary import ComparedSources, compare
 from unstale.keeper.outcomes import Answer
 from unstale.keeper.scheduler import Integers
 from unstale.ports import Price, ReadStore
+from unstale.service.collections import collections
 from unstale.service.moment import Moment, listed, reasons
 from unstale.service.records import Budget, Counts, EngineState, FirstRound, Status, Totals
 from unstale.units import DAY
@@ -65,6 +67,7 @@ def status(store: ReadStore, moment: Moment, budget: Budget, running: bool | Non
         totals=totals,
         surcharges=moment.surcharges,
         hosts=len(standing.hosts),
+        collections=tuple(collections(store, standing.settings.get(SIGNALS, b""))),
         worst=tuple(moment.views(shown, listed(store, standing.source[shown].tolist()), reasons(store, moment, shown))),
     )
 

@@ -22,6 +22,7 @@ from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.errors import InputError, StoreError
 from unstale.keeper.outcomes import Answer
+from unstale.listings.records import CollectionMember
 from unstale.ports import Body, Checkpoint, Copy, Entry, Epoch, Listing, Observation, Price
 
 DAY = 86400.0
@@ -139,7 +140,7 @@ def test_a_file_of_the_first_version_is_brought_up_and_keeps_everything(tmp_path
         db.execute("INSERT INTO contents VALUES (1, ?, 5, 0, ?)", (digest, packed))
         db.execute("INSERT INTO copies VALUES (4, 1, 1, 40.0, 'text/plain', '\"e\"', NULL, x'cc', 'http://x/y')")
     before = path.read_bytes()
-    with pytest.raises(StoreError, match="has version 1, this program reads 3: open it for writing once"):
+    with pytest.raises(StoreError, match=f"has version 1, this program reads {KNOWN}: open it for writing once"):
         SqliteReplica(path)
     assert path.read_bytes() == before
     store = SqliteStore(path)
@@ -520,3 +521,26 @@ def test_a_store_gets_its_name_when_it_is_whole(tmp_path: Path, monkeypatch: Any
 
 def _killed(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+def test_a_file_of_the_third_version_learns_of_collections(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with apsw.Connection(str(path)) as db:
+        for step in sqlite_schema.MIGRATIONS[:3]:
+            db.execute(step)
+        db.execute(f"PRAGMA application_id = {sqlite_schema.APPLICATION}; PRAGMA user_version = 3")
+        db.execute("""
+            INSERT INTO hosts VALUES (1, 'h');
+            INSERT INTO sources VALUES (4, 'http://x/', 'http', 2.0, 3.0, 1, 5.0, 6e4, NULL, 0, 7.0);
+            INSERT INTO beliefs VALUES (4, 60.0, 50.0, 40.0, 0, 11, 0, NULL);
+            INSERT INTO sched VALUES (60.0, 4);
+            INSERT INTO observations VALUES (11, 4, 50.0, 1, NULL, 39.0, 5, NULL, 0, 0);
+            INSERT INTO counters VALUES ('added', 4), ('claimed', 11), ('recorded', 11);
+        """)
+    store = SqliteStore(path)
+    (seen,) = store.observations(4)
+    assert (seen.polled_at, seen.modified, seen.told) == (50.0, 39.0, None)
+    assert store.members() == []
+    store.enlist([CollectionMember(4, 4, "http://x/", 1.0)])
+    assert store.members(4) == [CollectionMember(4, 4, "http://x/", 1.0)]
+    store.close()

@@ -18,7 +18,7 @@ import pytest
 from unstale.errors import InputError
 from unstale.listings.packed import unpacked
 from unstale.listings.readers import READERS, read_all, read_listing
-from unstale.listings.records import ListingEntry, ListingPoll, Member, Told, signal
+from unstale.listings.records import CollectionMember, ListingEntry, ListingPoll, Told, signal
 from unstale.listings.tables import take_catalogue
 from unstale.listings.taking import Scope, Taker
 
@@ -258,7 +258,7 @@ def test_any_bytes_are_read_or_refused_in_a_sentence(kind: str) -> None:
 
 
 def test_tags_decide_before_times_and_wrong_clocks_are_not_believed() -> None:
-    member = Member(1, 2, "a", time=100.0, tag="x")
+    member = CollectionMember(1, 2, "a", time=100.0, tag="x")
     cases = [
         (None, Told.NO_WORD, None),
         (ListingEntry("a"), Told.NO_WORD, None),

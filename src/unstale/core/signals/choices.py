@@ -67,22 +67,51 @@ def rate_after(i: int, now: float, told: float, mind: Mind) -> float:
 
 
 @compiled
+def due_for(i: int, price: float, mind: Mind) -> float:
+    """What a poll of a member must bring, in seconds of freshness of its weight."""
+    columns = mind.columns
+    return float(price * columns.cost[i] / columns.weight[i]) if columns.weight[i] > 0.0 else math.inf
+
+
+@compiled
 def worth_polling(i: int, g: int, now: float, price: float, mind: Mind) -> bool:
-    """Whether a signalled member is worth a poll now; if not, when to look at it again is noted."""
+    """Whether a signalled member is worth a poll now; its believed rate is renewed."""
     columns, members, collections, fleet = mind.columns, mind.members, mind.collections, mind.fleet
-    copied, told = columns.last[i], members.told[i]
-    rate = rate_after(i, now, told, mind)
+    copied = columns.last[i]
+    rate = rate_after(i, now, members.told[i], mind)
     members.rate[i] = rate
     precision, silence = precision_of(i, g, members, collections, fleet), silence_of(g, collections, fleet)
     doubt = doubt_of(i, g, now, copied, rate, precision, silence, members, collections)
-    due = price * columns.cost[i] / columns.weight[i] if columns.weight[i] > 0.0 else math.inf
     turn = ((i + 1) * _GOLDEN + copied * _GOLDEN) % 1.0
     worth = pushed(rate, silence, precision, min(doubt, 50.0))[0]
-    if worth >= due * math.exp(2.0 * _JITTER * (turn - 0.5)) or now - copied > columns.longest[i]:
-        return True
-    since = max(now - told, 0.0)
-    members.check[i] = since + max(_GROWN * since, _LEAST_PAUSE * min(due, columns.longest[i]))
-    return False
+    wanted = due_for(i, price, mind) * math.exp(2.0 * _JITTER * (turn - 0.5))
+    return bool(worth >= wanted or now - copied > columns.longest[i])
+
+
+@compiled
+def look_again(i: int, now: float, price: float, mind: Mind) -> None:
+    """Note when a signalled member that is not worth a poll is looked at again."""
+    members = mind.members
+    since = max(now - members.told[i], 0.0)
+    pause = _LEAST_PAUSE * min(due_for(i, price, mind), mind.columns.longest[i])
+    members.check[i] = since + max(_GROWN * since, pause)
+
+
+@compiled
+def pending(price: float, now: float, starts: Integers, which: Integers, mind: Mind) -> float:
+    """What it would cost to poll now every signalled member that is worth it at a price, where signals are used."""
+    total = 0.0
+    for g in range(len(starts) - 1):
+        if mind.collections.used[g]:
+            for j in range(starts[g], starts[g + 1]):
+                i = which[j]
+                if (
+                    mind.members.signals[i] > 0
+                    and math.isfinite(mind.columns.last[i])
+                    and worth_polling(i, g, now, price, mind)
+                ):
+                    total += mind.columns.cost[i]
+    return total
 
 
 @compiled

@@ -3,8 +3,9 @@
 Rules of this file:
 1. Only polls of members teach trust. A listing's silence is no evidence: one that never speaks would confirm itself.
 2. Counts fade with each lesson. The fleet is the prior of a collection, the collection that of a member.
-3. `credit` is the log likelihood that signals have gained over beliefs without them. It alone decides whether signals
-   are used, with a wide step between losing and winning it back: a liar may not flap.
+3. `credit` is the log likelihood that signals have gained over the same belief without them. It alone decides whether
+   signals are used. Trust is earned before it is given, by a new collection soon, where the fleet's signals have proved
+   good at once; there is a wide step between losing it and winning it back: a liar may not flap.
 """
 
 from __future__ import annotations
@@ -30,8 +31,14 @@ _MOST_PRECISE, _LEAST_SILENT, _MOST_SILENT = 0.9999, 1e-6, 0.999
 _WORST, _BEST = -10.0, 40.0
 #: an outcome is never given less probability
 _LEAST = 1e-3
+#: what counts of changes found and foretold keep at each lesson, and how many of both are there before the first
+_CALIBRATED, _SURE = 0.99, 5.0
 #: trust is lost below these (collection, fleet), and won back above these
 _LOST, _FLEET_LOST, _WON, _FLEET_WON = -3.0, -6.0, 6.0, 0.0
+#: a collection that never lost it earns it above the first; the fleet's good name, above the second, does so too
+_EARNED, _FLEET_EARNED = 3.0, 6.0
+#: lessons after which a collection that has not earned trust is no longer new
+PROBATION = 60.0
 #: lateness fades this much at each listing that shows a signal
 _LATE = 0.995
 
@@ -77,6 +84,11 @@ class CollectionColumns(NamedTuple):
     silent: Floats
     watched: Floats
     credit: Floats
+    #: changes that polls of members found, and that their beliefs without signals foretold, faded
+    found: Floats
+    expected: Floats
+    #: polls of members that taught something of it; infinite once trust was lost
+    lessons: Floats
     late: Floats
     #: share of its members that the last listings signalled, and that beliefs foretold, faded
     spoken: Floats
@@ -126,12 +138,15 @@ def collection_columns(cost: Floats, entries: Floats, start: float) -> Collectio
         silent=column(),
         watched=column(),
         credit=column(),
+        found=column(),
+        expected=column(),
+        lessons=column(),
         late=column(),
         spoken=column(),
         foretold=column(),
         came=column(),
         within=column(),
-        trusted=np.ones(count, np.bool_),
+        trusted=np.zeros(count, np.bool_),
         used=np.zeros(count, np.bool_),
     )
 
@@ -162,6 +177,21 @@ def unheard(i: int, g: int, now: float, copied: float, members: MemberColumns, c
 
 
 @compiled
+def open_time(
+    i: int,
+    g: int,
+    now: float,
+    copied: float,
+    members: MemberColumns,
+    collections: CollectionColumns,
+    fleet: Floats,
+) -> float:
+    """The time since a copy in which a change may be untold: what no listing covered, and a share of the rest."""
+    apart = unheard(i, g, now, copied, members, collections)
+    return silence_of(g, collections, fleet) * max(now - copied - apart, 0.0) + apart
+
+
+@compiled
 def doubt_of(
     i: int,
     g: int,
@@ -181,6 +211,12 @@ def doubt_of(
 
 
 @compiled
+def _share(doubt: float) -> float:
+    """The probability of a change at a doubt, never quite 0 or 1."""
+    return min(max(-math.expm1(-doubt), _LEAST), 1.0 - _LEAST)
+
+
+@compiled
 def lesson(
     i: int,
     g: int,
@@ -188,19 +224,30 @@ def lesson(
     copied: float,
     changed: bool,
     without: float,
+    quiet: float,
     members: MemberColumns,
     collections: CollectionColumns,
     fleet: Floats,
 ) -> None:
-    """What a poll of a member teaches of its signals; `without` is the log probability that its belief alone gave."""
+    """What a poll of a member teaches of its signals.
+
+    `without` is the log probability that its belief alone gave to the outcome, `quiet` that of no change in the time
+    that signals leave open (`open_time`) by the same belief: who says nothing then gains nothing and loses nothing.
+    """
     hit = 1.0 if changed else 0.0
     rate, precision = float(members.rate[i]), precision_of(i, g, members, collections, fleet)
     silence = silence_of(g, collections, fleet)
-    doubt = doubt_of(i, g, now, copied, rate, precision, silence, members, collections)
-    stale = min(max(-math.expm1(-doubt), _LEAST), 1.0 - _LEAST)
-    gained = math.log(stale if changed else 1.0 - stale) - min(max(without, math.log(_LEAST)), -_LEAST)
+    told = -math.log1p(-precision) * members.signals[i] if members.signals[i] > 0 else 0.0
+    plain = -math.log1p(-min(math.exp(without), 1.0 - _LEAST)) if changed else -without
+    # Beliefs that foretell too little all the time would make any signal look good: first they are set right.
+    pace = (collections.found[g] + _SURE) / (collections.expected[g] + _SURE)
+    stale, alone = _share(pace * -quiet + told), _share(pace * plain)
+    gained = math.log(stale / alone) if changed else math.log((1.0 - stale) / (1.0 - alone))
+    collections.found[g] = _CALIBRATED * collections.found[g] + hit
+    collections.expected[g] = _CALIBRATED * collections.expected[g] - math.expm1(-plain)
     collections.credit[g] = min(max(collections.credit[g] + gained, _WORST), _BEST)
     fleet[CREDIT] = min(max(fleet[CREDIT] + gained, _WORST), _BEST)
+    collections.lessons[g] += 1.0
     apart = unheard(i, g, now, copied, members, collections)
     covered = now - copied - apart
     if members.signals[i] > 0:
@@ -230,10 +277,21 @@ def forget(i: int, g: int, members: MemberColumns, collections: CollectionColumn
 def judge(collections: CollectionColumns, fleet: Floats) -> None:
     """Which collections are trusted, by their credit and the fleet's."""
     for g in range(len(collections.credit)):
+        credit = collections.credit[g]
         if collections.trusted[g]:
-            collections.trusted[g] = collections.credit[g] > _LOST and fleet[CREDIT] > _FLEET_LOST
+            if credit <= _LOST or fleet[CREDIT] <= _FLEET_LOST:
+                collections.trusted[g], collections.lessons[g] = False, math.inf
+        elif collections.lessons[g] == math.inf:
+            collections.trusted[g] = credit > _WON and fleet[CREDIT] > _FLEET_WON
         else:
-            collections.trusted[g] = collections.credit[g] > _WON and fleet[CREDIT] > _FLEET_WON
+            earned = credit > _EARNED and fleet[CREDIT] > _FLEET_WON
+            collections.trusted[g] = earned or (credit >= 0.0 and fleet[CREDIT] > _FLEET_EARNED)
+
+
+@compiled
+def unproven(g: int, collections: CollectionColumns) -> bool:
+    """Whether a collection is still so new that it is listed more often than on trial, to learn what it is worth."""
+    return bool(not collections.trusted[g] and collections.lessons[g] < PROBATION and collections.credit[g] > _LOST)
 
 
 @compiled

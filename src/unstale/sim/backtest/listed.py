@@ -8,17 +8,16 @@ Rules of this file:
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from unstale.core import orders
 from unstale.core.checks import Floats
 from unstale.core.learning.columns import Integers, expected_cost
 from unstale.core.learning.learner import HALF_LIVES, Learner
-from unstale.core.signals.choices import Mind, look, renew_rates
+from unstale.core.signals.choices import Mind, look, pending, renew_rates
+from unstale.core.signals.pricing import price_near
 from unstale.core.signals.scalars import plain_table
-from unstale.core.signals.trust import collection_columns, judge, member_columns
+from unstale.core.signals.trust import collection_columns, judge, member_columns, unproven
 from unstale.sim.backtest.listed_kernels import World, play, room
 from unstale.sim.backtest.polls import Polls
 from unstale.sim.backtest.sees import Sees, Shown, shown
@@ -26,18 +25,21 @@ from unstale.sim.backtest.setting import Setting
 
 #: looks at the price over the window, and at the fleet as a whole
 _LOOKS, _REVIEWS = 400, 40
-#: trial listings take at most this share of the budget
-_TRIAL = 0.005
+#: trial listings take at most this share of the budget, those of collections that are new another
+_TRIAL, _NEW = 0.005, 0.05
 #: half-lives compete in units of the mean interval, or of this many mean gaps where signals show every change
 _UNIT = 0.3
 #: intervals that are tried for a listing
 _GRID = 32
-#: what was spent too much is saved within so many looks; more than so many looks' worth is forgiven
+#: what was spent too little is spent within so many looks; more than so many looks' worth is forgiven
 _REPAID, _FORGIVEN = 25.0, 10.0
+#: what was saved can be spent at once up to so many looks' worth
+_SAVED = 4.0
 #: what the ratio of spent to foretold keeps from look to look
 _KEPT = 0.96
-#: in logarithms: the price moves no further in one look
-_FARTHEST = 0.7
+#: in logarithms: the price moves no further in one look while signals are used, for what they bring is only guessed,
+#: and while they are not
+_FARTHEST, _FREE = 0.7, 12.0
 
 
 def listed(setting: Setting, polls_per_change: float, seed: int, sees: Sees) -> tuple[Polls, Floats]:
@@ -63,7 +65,6 @@ class _Player:
             told.signals_from,
             told.signals_from.copy(),
             sees.liar == "always",
-            np.full(n, -np.inf),
         )
         self.budget = setting.budget(polls_per_change)
         mean = n / self.budget
@@ -81,6 +82,8 @@ class _Player:
         self.listed = np.zeros(n, np.bool_)
         self.listed[told.which] = True
         self.trial = max(float(cost.sum()) / (_TRIAL * self.budget), mean)
+        #: the longest time between listings of each collection: on trial, or while it is new
+        self._pause = np.full(count, self.trial)
         self.grid = np.geomspace(max(0.5 * sees.cost / self.budget, 1e-4 * mean), max(self.trial, 3.0 * mean), _GRID)
         #: the first listings come at once, but not all of them
         self.collections.due[:] = setting.start + min(mean, self.trial) * 0.1 * rng.random(count)
@@ -96,6 +99,7 @@ class _Player:
         which, times, listings = [np.empty(0, np.int64)], [np.empty(0)], [np.empty((0, 2))]
         owed, spent_lately, foretold_lately = 0.0, 2.0, 2.0
         each = self.budget * span / _LOOKS
+        left = 0.0
         for k in range(_LOOKS):
             now, until = setting.start + span * k / _LOOKS, setting.start + span * (k + 1) / _LOOKS
             if k and k % (_LOOKS // _REVIEWS) == 0:
@@ -106,18 +110,28 @@ class _Player:
                 learner.shared.half_lives[:] = unit * np.array(HALF_LIVES)
             if self.lists:
                 judge(self.collections, self.fleet)
+                new = np.array([unproven(g, self.collections) for g in range(len(self._pause))])
+                often = float(self.collections.cost[new].sum()) / (_NEW * self.budget)
+                self._pause[:] = np.where(new, often, self.trial)
             renew_rates(told.starts, told.which, self._mind())
             correction = min(max(spent_lately / foretold_lately, 0.3), 3.0)
+            left = min(left, _SAVED * each) + each
             wanted = self.budget * min(max(1.0 - owed / _REPAID, 0.5), 1.5) / correction
+            if not self.collections.trusted.any():
+                # What falls due is counted, not guessed: spend what there is.
+                wanted = max(left, 0.01) / (until - now)
             price = self._price(wanted, price, now, until)
             foretold_now = self._foretold(price, now, until)
             if self.lists:
                 self._appoint(now)
-            rows, at, listing = self._played(now, until, price)
+            # At another price they may be worth a poll: who was signalled is looked at again.
+            self.members.check[self.members.signals > 0] = 0.0
+            rows, at, listing = self._played(now, until, price, left, k)
             which.append(rows)
             times.append(at)
             listings.append(listing)
             spent = float(len(rows) + listing[:, 1].sum())
+            left -= spent
             owed = min(max(owed + spent / each - 1.0, -_FORGIVEN), _FORGIVEN)
             spent_lately = _KEPT * spent_lately + spent / each
             foretold_lately = _KEPT * foretold_lately + foretold_now / self.budget
@@ -131,12 +145,13 @@ class _Player:
         told = self.told
         mind = self._mind()
         spent = look(price, told.starts, told.which, self.grid, self.table, mind)
+        spent += pending(price, now, told.starts, told.which, mind) / (until - now)
         rows = np.flatnonzero(~(self.listed & self._used()))
         if len(rows):
             due = expected_cost(rows, price, now, until, mind.columns, mind.shared, mind.timing, mind.at)
             spent += due / (until - now)
         idle = ~self.collections.used & self.lists
-        return spent + float(self.collections.cost[idle].sum()) / self.trial
+        return spent + float((self.collections.cost / self._pause)[idle].sum())
 
     def _used(self) -> np.ndarray:
         used = np.zeros(len(self.setting), np.bool_)
@@ -145,41 +160,18 @@ class _Player:
 
     def _price(self, wanted: float, guess: float, now: float, until: float) -> float:
         """The price at which so much will be spent per second, no further from the last than one look allows."""
-
-        def excess(x: float) -> float:
-            return math.log(max(self._foretold(math.exp(x), now, until), 1e-300) / wanted)
-
-        middle = math.log(guess)
-        x, at = middle, excess(middle)
-        y = middle + math.copysign(0.2, at)
-        for _ in range(3):
-            there = excess(y)
-            if (there > 0.0) != (at > 0.0) or abs(y - middle) >= _FARTHEST:
-                break
-            x, at, y = y, there, min(max(y + 2.0 * (y - middle), middle - _FARTHEST), middle + _FARTHEST)
-        if (there > 0.0) == (at > 0.0):
-            return math.exp(y)
-        for _ in range(6):
-            if abs(y - x) < 0.01 or min(abs(at), abs(there)) < 0.005:
-                break
-            m = x - at * (y - x) / (there - at)
-            m = min(max(m, min(x, y) + 0.1 * abs(y - x)), max(x, y) - 0.1 * abs(y - x))
-            between = excess(m)
-            if (between > 0.0) == (at > 0.0):
-                x, at = m, between
-            else:
-                y, there = m, between
-        return math.exp(x if abs(at) < abs(there) else y)
+        farthest = _FARTHEST if self.collections.trusted.any() else _FREE
+        return price_near(guess, farthest, lambda price: self._foretold(price, now, until), wanted)
 
     def _appoint(self, now: float) -> None:
         """When each collection is listed next: an interval after the last time, and on trial at least."""
         collections = self.collections
-        pause = np.minimum(collections.interval, self.trial)
+        pause = np.minimum(collections.interval, self._pause)
         first = collections.asof <= self.setting.start
         collections.due[:] = np.where(
             first, np.minimum(collections.due, now + pause), np.maximum(collections.asof + pause, now)
         )
-        np.minimum(collections.interval, self.trial, out=collections.interval)
+        np.minimum(collections.interval, self._pause, out=collections.interval)
 
     def _mind(self) -> Mind:
         learner = self.learner
@@ -194,8 +186,12 @@ class _Player:
             self.row,
         )
 
-    def _played(self, now: float, until: float, price: float) -> tuple[Integers, Floats, Floats]:
-        made = room(int(self.budget * (until - now) * 40 + 60 * len(self.setting) + 1000))
+    def _played(
+        self, now: float, until: float, price: float, left: float, look: int
+    ) -> tuple[Integers, Floats, Floats]:
+        # Turns begin elsewhere at each look: nobody is always the last whom the budget reaches.
+        turn = int(look * 0.6180339887498949 * len(self.setting)) % len(self.setting)
+        made = room(int(left) + len(self.collections.cost) + 1, left, turn)
         play(now, until, price, self.world, self._mind(), made)
         polls, listings = made.many
         if polls > len(made.which) or listings > len(made.which):

@@ -19,6 +19,7 @@ from unstale.core.signals.trust import (
     judge,
     lesson,
     member_columns,
+    open_time,
     precision_of,
     silence_of,
 )
@@ -72,7 +73,8 @@ def told(precision: float, recall: float, polls: int, seed: int = 1) -> tuple[fl
         silent = -math.expm1(-(1 - recall))
         changed = bool(rng.random() < (precision if signalled else silent))
         without = math.log(-math.expm1(-1.0)) if changed else -1.0
-        lesson(0, 0, 1.0, 0.0, changed, without, members, collections, fleet)
+        quiet = -open_time(0, 0, 1.0, 0.0, members, collections, fleet)
+        lesson(0, 0, 1.0, 0.0, changed, without, quiet, members, collections, fleet)
         judge(collections, fleet)
     return (
         precision_of(0, 0, members, collections, fleet),
@@ -90,11 +92,44 @@ def test_honest_noise_is_learned_and_keeps_its_trust() -> None:
     assert credit > 20.0
 
 
-def test_trust_is_lost_soon_and_won_back_late() -> None:
+def judged(*credits: tuple[float, float]) -> list[bool]:
+    """Whether a collection that was new is trusted after it and the fleet had these credits."""
     collections, fleet = collection_columns(np.ones(1), np.zeros(1), 0.0), np.zeros(5)
     seen = []
-    for credit, of_all in ((-2.9, 1.0), (-3.1, 1.0), (5.9, 1.0), (6.1, -1.0), (6.1, 1.0), (-2.9, 1.0), (40.0, -6.1)):
+    for credit, of_all in credits:
         collections.credit[0], fleet[CREDIT] = credit, of_all
         judge(collections, fleet)
         seen.append(bool(collections.trusted[0]))
-    assert seen == [True, False, False, False, True, True, False]
+    return seen
+
+
+def test_trust_is_earned_before_it_is_given() -> None:
+    assert judged((0.0, 0.0), (2.9, 1.0), (3.1, -1.0), (3.1, 1.0)) == [False, False, False, True]
+
+
+def test_a_new_collection_has_the_good_name_of_the_fleet() -> None:
+    assert judged((0.0, 5.9), (-0.1, 6.1), (0.0, 6.1)) == [False, False, True]
+
+
+def test_trust_is_lost_soon_and_won_back_late() -> None:
+    credits = ((9.0, 1.0), (-2.9, 1.0), (-3.1, 1.0), (5.9, 9.0), (6.1, -1.0), (6.1, 1.0), (40.0, -6.1))
+    assert judged(*credits) == [True, True, False, False, False, True, False]
+
+
+@pytest.mark.parametrize("wrong", [0.5, 2.0])
+def test_signals_of_chance_gain_nothing_from_beliefs_that_are_wrong(wrong: float) -> None:
+    """Half of the polls come after a signal that says nothing; beliefs foretell too little, or too much."""
+    rng = np.random.default_rng(2)
+    members, collections = member_columns(1, 0.0), collection_columns(np.ones(1), np.zeros(1), 0.0)
+    fleet, ever = np.zeros(5), False
+    members.rate[:] = wrong
+    for k in range(2000):
+        collections.asof[0] = 1.0
+        members.signals[0] = k % 2
+        changed = bool(rng.random() < -math.expm1(-1.0))
+        without = math.log(-math.expm1(-wrong)) if changed else -wrong
+        quiet = -wrong * open_time(0, 0, 1.0, 0.0, members, collections, fleet)
+        lesson(0, 0, 1.0, 0.0, changed, without, quiet, members, collections, fleet)
+        judge(collections, fleet)
+        ever = ever or bool(collections.trusted[0])
+    assert not ever

@@ -9,7 +9,7 @@ import { live } from "../live.js";
 const SPANS = [["1h", "hour"], ["1d", "day"], ["7d", "week"], ["30d", "month"]];
 
 export async function overview(place, context) {
-  const parts = Object.fromEntries(["hero", "tiles", "curve", "work", "given", "worst"].map((name) => [name, h("div", {})]));
+  const parts = Object.fromEntries(["hero", "tiles", "curve", "work", "given", "collections", "worst"].map((name) => [name, h("div", {})]));
   let since = "1d";
   let drawn = [];
   let known = [{}, []];
@@ -76,6 +76,9 @@ export async function overview(place, context) {
     if (!context.current()) return;
     now(...known);
     const counts = stands.sources;
+    fill(parts.collections, stands.collections.length ? [h("h2", {}, "Collections"), h("p", { class: "muted" }, "One look at each tells about many sources."),
+      table("Collections", ["Collection", "State", "Members", "True signals", "Unsaid changes", "Listed every"], stands.collections.map((one) => [
+        h("a", { href: `#/sources/${one.id}` }, one.address), one.state, count(one.members), percent(one.precision, 0), percent(one.silence, 0), span(one.interval)]))] : []);
     fill(parts.worst, h("h2", {}, "Most in need"), h("p", { class: "muted" }, `${count(counts.total)} sources: ${count(counts.failing)} failing, ${count(counts.paused)} paused, ${count(counts.never_answered)} never answered. Expected age of a copy: ${span(stands.age)}.`),
       table("Sources most in need", ["Source", "Fresh", "Age", "Checked", "Next poll"], stands.worst.slice(0, 8).map((one) => [
         h("a", { href: `#/sources/${one.id}`, title: one.address }, short(one.address)), percent(one.fresh, 0), span(one.age), ago(one.checked_at), due(one.due_at)]), "No sources yet. Add one with: unstale add ADDRESS"));
@@ -108,7 +111,7 @@ export async function overview(place, context) {
       history().catch(() => {});
     } }, name)));
   fill(place, h("h1", {}, "Overview"), parts.hero, choose, parts.tiles, h("section", { class: "card" }, parts.curve),
-    h("section", { class: "card" }, parts.work), h("section", { class: "card" }, parts.given), h("section", { class: "card" }, parts.worst));
+    h("section", { class: "card" }, parts.work), h("section", { class: "card" }, parts.given), parts.collections, h("section", { class: "card" }, parts.worst));
   fill(parts.worst, h("p", { class: "muted" }, "Looking through the sources…"));
   fill(parts.given, h("p", { class: "muted" }, "Asking what another budget would do…"));
   const failed = (into) => (error) => { if (context.current()) fill(into, h("p", { class: "muted" }, error.message)); };

@@ -1,0 +1,31 @@
+"""Members of collections in SQLite: who tells of whom, and what was said last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from unstale.listings.records import CollectionMember
+
+_COLUMNS = "collection, source, address, time, tag, told"
+
+
+def members(db: apsw.Connection, collection: int | None) -> list[CollectionMember]:
+    """Those of one collection, or all."""
+    which = "" if collection is None else " WHERE collection = ?"
+    given = () if collection is None else (collection,)
+    rows: Any = db.execute(f"SELECT {_COLUMNS} FROM members{which} ORDER BY collection, source", given)
+    return [CollectionMember(*row) for row in rows]
+
+
+def enlist(db: apsw.Connection, new: Sequence[CollectionMember]) -> None:
+    """Take up members, or what is said of them now; those whose source or collection is gone are left out."""
+    db.executemany(
+        f"INSERT INTO members({_COLUMNS}) SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS "
+        "(SELECT 1 FROM sources WHERE id = ?1) AND EXISTS (SELECT 1 FROM sources WHERE id = ?2) "
+        "ON CONFLICT DO UPDATE SET address = excluded.address, time = excluded.time, tag = excluded.tag, "
+        "told = excluded.told",
+        ((m.collection, m.source, m.address, m.time, m.tag, m.told) for m in new),
+    )

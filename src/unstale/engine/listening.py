@@ -1,0 +1,154 @@
+"""Listening: what a poll of a collection says becomes members, signals and due times.
+
+Rules of this file:
+1. A listing is a stranger's word: its entries stay within the collection's scope, and it adds no more sources than its
+   owner allows.
+2. What it says is kept in the store before the scheduler hears of it: after a stop nothing that was told is lost.
+3. Whom a listing does not show is left alone: no word is no news.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unstale.addresses import host_of
+from unstale.engine.listed import COLLECTION
+from unstale.engine.loading import LoadedFleet
+from unstale.engine.outcomes import PollOutcome
+from unstale.engine.store_executor import StoreExecutor
+from unstale.errors import InputError
+from unstale.keeper.outcomes import Answer
+from unstale.listings.records import CollectionMember, ListingEntry, ListingPoll, Told, signal
+from unstale.logs import Tell
+from unstale.ports import Claim, Listing, Store
+from unstale.secrecy import shown_address
+
+#: how many sources a collection may add, as an option of its source
+MOST_MEMBERS = "most_members"
+#: members where its owner does not say
+USUAL_MOST = 10_000
+#: kinds of listings that show only their last entries
+_PARTIAL = frozenset({"feed", "changes"})
+
+MemberOf = Callable[[Claim, str, str], Listing]
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What one listing means for a store: words to keep, signals by source, and addresses that are new."""
+
+    words: tuple[CollectionMember, ...]
+    signals: Mapping[int, float]
+    new: tuple[ListingEntry, ...]
+
+
+def compared(known: Sequence[CollectionMember], shown: ListingPoll, now: float) -> Heard:
+    """What a listing says against what was said before.
+
+    >>> before = CollectionMember(1, 7, "https://example.org/a", time=100.0)
+    >>> shown = ListingPoll((ListingEntry("https://example.org/a", 250.0), ListingEntry("https://example.org/b", 9.0)))
+    >>> heard = compared([before], shown, now=300.0)
+    >>> heard.signals, [entry.address for entry in heard.new]
+    ({7: 250.0}, ['https://example.org/b'])
+    """
+    by_address = {member.address: member for member in known}
+    words, signals, new = [], dict[int, float](), []
+    for entry in shown.entries:
+        member = by_address.get(entry.address)
+        if member is None:
+            new.append(entry)
+            continue
+        told = signal(member, entry, now)
+        if told.told is Told.CHANGED:
+            signals[member.source] = now if told.at is None else told.at
+        if (entry.time, entry.tag) != (member.time, member.tag):
+            at = signals.get(member.source, member.told)
+            words.append(replace(member, time=entry.time, tag=entry.tag, told=at))
+    return Heard(tuple(words), signals, tuple(new))
+
+
+def member_like(claim: Claim, address: str, inner: str) -> Listing:
+    """A member polled as its collection is; `inner` is how it is read if it is a collection itself."""
+    kind = "http" if claim.kind == "feed" else claim.kind
+    return Listing(address, kind, host=host_of(address), options={COLLECTION: inner} if inner else {})
+
+
+class Listener:
+    """Hears what polls of collections said; `member_of` makes the listing of a member, or raises InputError."""
+
+    def __init__(self, executor: StoreExecutor[Store], fleet: LoadedFleet, member_of: MemberOf, tell: Tell) -> None:
+        self._executor, self._fleet, self._member_of, self._tell = executor, fleet, member_of, tell
+
+    async def heard(self, outcomes: Sequence[PollOutcome]) -> None:
+        """Take up what recorded polls of collections said. The fleet's lock is held."""
+        for outcome in outcomes:
+            if outcome.claim.options and COLLECTION in outcome.claim.options and outcome.answer is not Answer.FAILED:
+                await self._hear(outcome.claim, outcome.fetched.polled_at, outcome.listing)
+
+    async def _hear(self, claim: Claim, now: float, shown: ListingPoll | None) -> None:
+        signals: Mapping[int, float] = {}
+        hole = 0.0
+        if shown is not None:
+            known = await self._executor.do(lambda store: store.members(claim.source))
+            heard = compared(known, shown, now)
+            added, joined = await self._executor.do(
+                lambda store: self._keep(store, claim, len(known), heard, shown, now)
+            )
+            # Who is new, or is told of now, is known once the fleet is read again.
+            self._fleet.outdated = self._fleet.outdated or joined > 0
+            signals = heard.signals
+            hole = self._hole(claim, shown, now)
+            refused = sum(shown.refused.values())
+            if added or refused:
+                about = {"source": claim.source, "address": shown_address(claim.address)}
+                self._tell("members", {**about, "added": added, "refused": refused})
+        scheduler = self._fleet.scheduler
+        row = self._fleet.rows([claim.source])
+        if not len(row):
+            return
+        members = self._fleet.rows(list(signals))
+        told = np.array([signals[int(source)] for source in scheduler.ids[members]], dtype=np.float64)
+        due = scheduler.hear(int(row[0]), now, members, told, hole)
+        if len(due):
+            ids, at = scheduler.ids[due].tolist(), scheduler.due_at[due].tolist()
+            await self._executor.do(lambda store: store.set_due(ids, at))
+
+    def _hole(self, claim: Claim, shown: ListingPoll, now: float) -> float:
+        """Time since the last listing of which this one tells nothing: cut short, or scrolled out."""
+        last = claim.last if np.isfinite(claim.last) else now
+        if not shown.complete:
+            return now - last
+        times = [entry.time for entry in shown.entries if entry.time is not None]
+        if claim.options[COLLECTION] in _PARTIAL and times:
+            return max(min(times) - last, 0.0)
+        return 0.0
+
+    def _keep(
+        self, store: Store, claim: Claim, count: int, heard: Heard, shown: ListingPoll, now: float
+    ) -> tuple[int, int]:
+        """Write down what was said, in the store; how many sources are new, and how many members."""
+        most = int(claim.options.get(MOST_MEMBERS, USUAL_MOST))
+        fresh = [(entry, "") for entry in heard.new[: max(most - count, 0)]]
+        fresh += [(ListingEntry(address), str(claim.options[COLLECTION])) for address in shown.more]
+        added, listings = 0, dict[str, tuple[ListingEntry, Listing]]()
+        for entry, inner in fresh:
+            try:
+                listings.setdefault(entry.address, (entry, self._member_of(claim, entry.address, inner)))
+            except InputError:
+                continue
+        ids = {address: store.find(listing.address) for address, (_, listing) in listings.items()}
+        unknown = {listing.address: listing for address, (_, listing) in listings.items() if ids[address] is None}
+        if unknown:
+            made = dict(zip(unknown, store.add(list(unknown.values()), now), strict=True))
+            added = len(made)
+            ids = {address: ids[address] or made[listings[address][1].address] for address in listings}
+        joined = [
+            CollectionMember(claim.source, source, address, listings[address][0].time, listings[address][0].tag)
+            for address, source in ids.items()
+            if source is not None and source != claim.source
+        ]
+        store.enlist([*heard.words, *joined])
+        return added, len(joined)

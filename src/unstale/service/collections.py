@@ -1,0 +1,91 @@
+"""What collections are worth: what the engine last wrote of each, in words for every face.
+
+Rules of this file:
+1. Nothing is computed here that the brain knows: it writes what a collection is worth, and this reads it.
+2. A collection that has not been heard yet is a source like any other.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from unstale.engine.collecting import SIGNALS
+from unstale.engine.listed import COLLECTION
+from unstale.ports import Listing, ReadStore
+from unstale.service.words import ago, span
+
+#: how a collection stands: used, trusted but not worth its polls, new, or not believed
+USED, DEAR, NEW, LIAR = "used", "trusted", "new", "not believed"
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionView:
+    """A collection: whom it tells of, how it stands, and how true its signals were; NaN where nothing is known."""
+
+    listing: Listing
+    form: str
+    members: int
+    state: str
+    #: seconds between listing polls, and when it was last heard (-inf: never)
+    interval: float
+    heard_at: float
+    #: share of its signals that are true, share of changes that it does not signal, seconds that it may be late
+    precision: float
+    silence: float
+    late: float
+
+    def sentence(self, now: float) -> str:
+        """What it is worth, in one sentence."""
+        told = f"tells of {self.members:,} source{'s' * (self.members != 1)}"
+        if self.state == NEW:
+            return f"{told}; it is listed every {span(self.interval)} until polls have shown what its signals are worth"
+        worth = f"{self.precision:.0%} of its signals are true, {self.silence:.0%} of changes go unsaid"
+        if self.state == LIAR:
+            return f"{told}, but is not believed: {worth}; its members are polled as if there were none of it"
+        if self.state == DEAR:
+            return f"{told}, but a listing poll does not pay at today's price; {worth}"
+        return f"{told} and is listed every {span(self.interval)}, heard {ago(self.heard_at, now)}: {worth}"
+
+
+def collections(store: ReadStore, setting: bytes | None = None) -> list[CollectionView]:
+    """The collections of a store that its engine has heard of, by their ids."""
+    known = worths(store.setting(SIGNALS) if setting is None else setting)
+    return [
+        CollectionView(
+            one,
+            str(one.options.get(COLLECTION, "")),
+            int(worth["members"]),
+            _state(worth),
+            _number(worth, "interval"),
+            _number(worth, "heard_at", -math.inf),
+            _number(worth, "precision"),
+            _number(worth, "silence"),
+            _number(worth, "late"),
+        )
+        for one in store.listings(sorted(known))
+        for worth in (known[one.id],)
+    ]
+
+
+def worths(setting: bytes) -> dict[int, Mapping[str, Any]]:
+    """What the brain last wrote of each collection, by id."""
+    if not setting:
+        return {}
+    return {int(source): said["worth"] for source, said in json.loads(setting)["collections"].items()}
+
+
+def _state(worth: Mapping[str, Any]) -> str:
+    if worth["used"]:
+        return USED
+    if worth["trusted"]:
+        return DEAR
+    return NEW if worth["new"] else LIAR
+
+
+def _number(worth: Mapping[str, Any], name: str, none: float = math.nan) -> float:
+    value = worth[name]
+    return none if value is None else float(value)

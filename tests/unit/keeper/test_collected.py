@@ -1,0 +1,124 @@
+"""Collections in the one brain: signals move due times, trust is earned, and a listing that lies costs little."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from unstale.errors import InputError
+from unstale.keeper.outcomes import Outcome
+from unstale.keeper.scheduler import Scheduler
+
+MEMBERS, HOURS = 60, 3600.0
+
+
+class World:
+    """Members that change at random, and a sitemap that tells when, or lies, or is silent, or dies."""
+
+    def __init__(self, seed: int, days: float, kind: str = "honest") -> None:
+        rng = np.random.default_rng(seed)
+        self.end, self.kind = days * 24 * HOURS, kind
+        rates = np.exp(rng.uniform(np.log(0.05), np.log(1.0), MEMBERS)) / (24 * HOURS)
+        self.changes = [np.sort(rng.uniform(0, self.end, rng.poisson(rate * self.end))) for rate in rates]
+        self.rate = float(rates.sum())
+        self.lies = [np.sort(rng.uniform(0, self.end, len(times))) for times in self.changes]
+        self.copied, self.listed = np.full(MEMBERS, math.nan), 0.0
+
+    def poll(self, member: int, now: float) -> str:
+        times, before = self.changes[member], self.copied[member]
+        self.copied[member] = now
+        found = np.searchsorted(times, now) > (0 if math.isnan(before) else np.searchsorted(times, before))
+        return "changed" if found or math.isnan(before) else "unchanged"
+
+    def listing(self, now: float) -> dict[str, float] | None:
+        """What has changed since the last listing; None if it cannot be had."""
+        since, self.listed = self.listed, now
+        if self.kind == "dead" and now > 0.3 * self.end:
+            return None
+        if self.kind == "silent":
+            return {}
+        told = self.lies if self.kind == "random" else self.changes
+        shown = {}
+        for member, times in enumerate(told):
+            until = int(np.searchsorted(times, now))
+            if until and times[until - 1] > since:
+                shown[f"m{member}"] = float(times[until - 1])
+        return {f"m{i}": now for i in range(MEMBERS)} if self.kind == "always" else shown
+
+
+def played(kind: str, collected: bool = True, days: float = 40.0) -> tuple[float, float, Scheduler]:
+    """Staleness over the last 60 % of the time, what was spent of the budget then, and the scheduler."""
+    world = World(5, days, kind)
+    budget = world.rate
+    scheduler = Scheduler(budget)
+    names = [f"m{i}" for i in range(MEMBERS)]
+    scheduler.add(names, 0.0)
+    if collected:
+        scheduler.add("sitemap", 0.0)
+        scheduler.collect("sitemap", names, 0.0)
+    begin, polls, spent = 0.4 * world.end, [[0.0] for _ in range(MEMBERS)], 0.0
+    now = 0.0
+    while now < world.end:
+        for source in scheduler.take(now):
+            if source == "sitemap":
+                told = world.listing(now)
+                scheduler.record(Outcome(source, "failed" if told is None else "changed", now))
+                if told is not None:
+                    scheduler.listing(source, now, told)
+            else:
+                member = int(str(source)[1:])
+                scheduler.record(Outcome(source, world.poll(member, now), now))
+                polls[member].append(now)
+        if now < begin:
+            spent = scheduler.spent
+        now += max(scheduler.wait(now), 600.0)
+    stale = [_stale(world.changes[i], np.array(polls[i]), begin, world.end) for i in range(MEMBERS)]
+    return float(np.mean(stale)), (scheduler.spent - spent) / (budget * (world.end - begin)), scheduler
+
+
+def _stale(changes: np.ndarray, polls: np.ndarray, begin: float, end: float) -> float:
+    """Share of [begin, end) in which a copy was not what its source was: from the first change until the next poll."""
+    bounds = np.append(polls, end)
+    first = np.append(changes, math.inf)[np.searchsorted(changes, bounds[:-1], side="right")]
+    return float(np.maximum(bounds[1:] - np.maximum(first, begin), 0.0).sum()) / (end - begin)
+
+
+@pytest.fixture(scope="module")
+def plain() -> float:
+    stale, spent, _ = played("honest", collected=False)
+    assert spent == pytest.approx(1.0, abs=0.03)
+    return stale
+
+
+def test_an_honest_listing_takes_most_of_the_staleness_away(plain: float) -> None:
+    stale, spent, scheduler = played("honest")
+    assert spent <= 1.02
+    worth = scheduler.worth("sitemap")
+    assert worth.trusted
+    assert worth.used
+    assert worth.precision > 0.9
+    assert stale < 0.35 * plain
+
+
+@pytest.mark.parametrize("kind", ["random", "silent", "always", "dead"])
+def test_a_listing_that_lies_or_dies_costs_little_but_its_polls(plain: float, kind: str) -> None:
+    stale, spent, scheduler = played(kind)
+    assert spent <= 1.02
+    assert stale < plain + 0.01 if kind != "dead" else stale < plain + 0.015
+    assert kind == "dead" or not scheduler.worth("sitemap").used
+
+
+def test_what_it_knows_of_collections_is_saved() -> None:
+    _, _, scheduler = played("honest", days=6.0)
+    again = Scheduler.load(scheduler.save())
+    assert again.worth("sitemap") == scheduler.worth("sitemap")
+    assert again.save() == scheduler.save()
+
+
+def test_who_is_no_collection_is_told_so() -> None:
+    scheduler = Scheduler("1/h")
+    scheduler.add("page", 0.0)
+    with pytest.raises(InputError, match=r"^collection 'page' is none: say so with Scheduler\.collect$"):
+        scheduler.worth("page")
