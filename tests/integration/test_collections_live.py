@@ -27,8 +27,8 @@ def sitemap(origin: str, days: list[int]) -> bytes:
 
 
 async def until(true: Callable[[], bool]) -> None:
-    """Wait until something is true, as long as a busy machine may need."""
-    async with asyncio.timeout(20.0 * BUSY):
+    """Wait until something is true, as long as a busy machine may need that compiles before."""
+    async with asyncio.timeout(60.0 * BUSY):
         while not true():
             await asyncio.sleep(0.05)
 
