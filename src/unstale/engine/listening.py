@@ -95,12 +95,12 @@ class Listener:
             known = await self._executor.do(lambda store: store.members(claim.source))
             heard = compared(known, shown, now)
             added, joined = await self._executor.do(
-                lambda store: self._keep(store, claim, len(known), heard, shown, now)
+                lambda store: taken_up(store, claim, known, heard, shown, now, self._member_of)
             )
             # Who is new, or is told of now, is known once the fleet is read again.
             self._fleet.outdated = self._fleet.outdated or joined > 0
             signals = heard.signals
-            hole = self._hole(claim, shown, now)
+            hole = uncovered(claim, shown, now)
             refused = sum(shown.refused.values())
             if added or refused:
                 about = {"source": claim.source, "address": shown_address(claim.address)}
@@ -109,6 +109,9 @@ class Listener:
         row = self._fleet.rows([claim.source])
         if not len(row):
             return
+        collected = scheduler.collected
+        if shown is not None and collected is not None and collected.number[row[0]] >= 0 and _partial(claim):
+            collected.shows(int(row[0]), len(shown.entries))
         members = self._fleet.rows(list(signals))
         told = np.array([signals[int(source)] for source in scheduler.ids[members]], dtype=np.float64)
         due = scheduler.hear(int(row[0]), now, members, told, hole)
@@ -116,39 +119,49 @@ class Listener:
             ids, at = scheduler.ids[due].tolist(), scheduler.due_at[due].tolist()
             await self._executor.do(lambda store: store.set_due(ids, at))
 
-    def _hole(self, claim: Claim, shown: ListingPoll, now: float) -> float:
-        """Time since the last listing of which this one tells nothing: cut short, or scrolled out."""
-        last = claim.last if np.isfinite(claim.last) else now
-        if not shown.complete:
-            return now - last
-        times = [entry.time for entry in shown.entries if entry.time is not None]
-        if claim.options[COLLECTION] in _PARTIAL and times:
-            return max(min(times) - last, 0.0)
-        return 0.0
 
-    def _keep(
-        self, store: Store, claim: Claim, count: int, heard: Heard, shown: ListingPoll, now: float
-    ) -> tuple[int, int]:
-        """Write down what was said, in the store; how many sources are new, and how many members."""
-        most = int(claim.options.get(MOST_MEMBERS, USUAL_MOST))
-        fresh = [(entry, "") for entry in heard.new[: max(most - count, 0)]]
-        fresh += [(ListingEntry(address), str(claim.options[COLLECTION])) for address in shown.more]
-        added, listings = 0, dict[str, tuple[ListingEntry, Listing]]()
-        for entry, inner in fresh:
-            try:
-                listings.setdefault(entry.address, (entry, self._member_of(claim, entry.address, inner)))
-            except InputError:
-                continue
-        ids = {address: store.find(listing.address) for address, (_, listing) in listings.items()}
-        unknown = {listing.address: listing for address, (_, listing) in listings.items() if ids[address] is None}
-        if unknown:
-            made = dict(zip(unknown, store.add(list(unknown.values()), now), strict=True))
-            added = len(made)
-            ids = {address: ids[address] or made[listings[address][1].address] for address in listings}
-        joined = [
-            CollectionMember(claim.source, source, address, listings[address][0].time, listings[address][0].tag)
-            for address, source in ids.items()
-            if source is not None and source != claim.source
-        ]
-        store.enlist([*heard.words, *joined])
-        return added, len(joined)
+def uncovered(claim: Claim, shown: ListingPoll, now: float) -> float:
+    """Time since the last listing of which this one tells nothing: cut short, or scrolled out."""
+    last = claim.last if np.isfinite(claim.last) else now
+    if not shown.complete:
+        return now - last
+    times = [entry.time for entry in shown.entries if entry.time is not None]
+    return max(min(times) - last, 0.0) if _partial(claim) and times else 0.0
+
+
+def taken_up(
+    store: Store,
+    claim: Claim,
+    known: Sequence[CollectionMember],
+    heard: Heard,
+    shown: ListingPoll,
+    now: float,
+    member_of: MemberOf = member_like,
+) -> tuple[int, int]:
+    """Write down what was said, in the store; how many sources are new, and how many members."""
+    there, form = {member.address for member in known}, str(claim.options[COLLECTION])
+    most = int(claim.options.get(MOST_MEMBERS, USUAL_MOST)) - len(known)
+    # Listings within a listing are collections themselves.
+    fresh = [(entry, "") for entry in heard.new]
+    fresh += [(ListingEntry(address), form) for address in shown.more if address not in there]
+    listings = dict[str, tuple[ListingEntry, Listing]]()
+    for entry, inner in fresh[: max(most, 0)]:
+        try:
+            listings.setdefault(entry.address, (entry, member_of(claim, entry.address, inner)))
+        except InputError:
+            continue
+    unknown = {one.address: one for _, one in listings.values() if store.find(one.address) is None}
+    if unknown:
+        store.add(list(unknown.values()), now)
+    joined = [
+        CollectionMember(claim.source, source, address, entry.time, entry.tag)
+        for address, (entry, one) in listings.items()
+        if (source := store.find(one.address)) is not None and source != claim.source
+    ]
+    store.enlist([*heard.words, *joined])
+    return len(unknown), len(joined)
+
+
+def _partial(claim: Claim) -> bool:
+    """Whether a collection shows only its last entries."""
+    return claim.options[COLLECTION] in _PARTIAL

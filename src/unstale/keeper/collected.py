@@ -33,6 +33,7 @@ _FARTHEST, _FREE = 0.7, 12.0
 _GRID = 32
 #: what is kept of a collection: all that was learned, and what the last plan made of it
 _KEPT = (
+    "entries",
     "asof",
     "uncovered",
     "hits",
@@ -131,6 +132,10 @@ class Collected:
         return np.array(
             [i for i in np.unique(rows[awake]).tolist() if worth_polling(i, g, now, price, mind)], dtype=np.int64
         )
+
+    def shows(self, row: int, entries: int) -> None:
+        """The collection in this row shows only so many of its last changes."""
+        self.collections.entries[self.number[row]] = float(entries)
 
     def learn(self, rows: Integers, polled_at: Floats, changed: Bits, modified: Floats) -> Floats:
         """Teach what polls found; the times of the signals by which beliefs were taught, NaN elsewhere."""

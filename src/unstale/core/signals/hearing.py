@@ -17,7 +17,7 @@ from unstale.core.learning.columns import Integers, observe
 from unstale.core.learning.compiled import compiled
 from unstale.core.learning.mixture import foretold, gather
 from unstale.core.signals.choices import Mind
-from unstale.core.signals.trust import forget, late, lesson, open_time
+from unstale.core.signals.trust import forget, late, lesson, open_time, precision_of
 
 #: a listing that signals more than this share of its members, where beliefs foretold less than half, says nothing
 _SHOUTED, _EXPECTED = 0.9, 0.5
@@ -26,6 +26,9 @@ _KEPT = 0.8
 #: what the count of entries, and the time in which they came, keep from listing to listing
 _PACE = 0.95
 _MOST_SIGNALS = 1000
+#: a signal teaches when a change came if more than this share of them is true: a liar's times would make beliefs
+#: foretell too little, and itself look good beside them
+_TAUGHT = 0.6
 #: seconds before a signal until which nothing had changed
 BEFORE = 1e-3
 
@@ -88,7 +91,8 @@ def taught(i: int, g: int, now: float, changed: bool, said: float, mind: Mind) -
         without = foretold(mind.at, now - copied, changed)
         quiet = foretold(mind.at, open_time(i, g, now, copied, members, mind.collections, mind.fleet), False)
         lesson(i, g, now, copied, changed, without, quiet, members, mind.collections, mind.fleet)
-    if mind.collections.used[g] and changed and members.signals[i] > 0 and copied < told - BEFORE and told <= now:
+    believed = mind.collections.used[g] and precision_of(i, g, members, mind.collections, mind.fleet) > _TAUGHT
+    if believed and changed and members.signals[i] > 0 and copied < told - BEFORE and told <= now:
         observe(i, told - BEFORE, False, math.nan, columns, mind.shared, mind.timing, mind.at)
         said = signalled = told
     newer = members.signals[i] > 0 and told > now

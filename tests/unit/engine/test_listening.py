@@ -1,0 +1,79 @@
+"""What a listing means for a store: who joins, what is kept, and which time it tells nothing of."""
+
+from __future__ import annotations
+
+import pytest
+
+from unstale.adapters.memory_store import MemoryStore
+from unstale.engine.listening import compared, taken_up, uncovered
+from unstale.listings.records import CollectionMember, ListingEntry, ListingPoll
+from unstale.ports import Claim, Listing
+
+PLACE = "https://example.org/sitemap.xml"
+
+
+def claim(form: str = "sitemap", last: float = 100.0, **options: object) -> Claim:
+    return Claim(1, 1, PLACE, "http", 0.0, {"collection": form, **options}, last)
+
+
+def entry(name: str, time: float | None = None, tag: str | None = None) -> ListingEntry:
+    return ListingEntry(f"https://example.org/{name}", time, tag)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    made = MemoryStore()
+    made.add([Listing(PLACE, options={"collection": "sitemap"}), Listing("https://example.org/old")], 0.0)
+    return made
+
+
+def take(store: MemoryStore, shown: ListingPoll, held: Claim | None = None) -> tuple[int, int]:
+    known = store.members(1)
+    return taken_up(store, held or claim(), known, compared(known, shown, 200.0), shown, 200.0)
+
+
+def test_new_members_are_added_and_known_sources_join(store: MemoryStore) -> None:
+    shown = ListingPoll((entry("old", 5.0), entry("new", 6.0)))
+    assert take(store, shown) == (1, 2)
+    assert [(m.source, m.time, m.told) for m in store.members(1)] == [(2, 5.0, None), (3, 6.0, None)]
+    assert take(store, shown) == (0, 0)
+
+
+def test_a_change_is_kept_with_its_time(store: MemoryStore) -> None:
+    take(store, ListingPoll((entry("old", 5.0, "a"), entry("new", 6.0))))
+    take(store, ListingPoll((entry("old", 150.0, "b"),)))
+    assert [(m.time, m.tag, m.told) for m in store.members(1)] == [(150.0, "b", 150.0), (6.0, None, None)]
+
+
+def test_no_more_join_than_the_owner_allows(store: MemoryStore) -> None:
+    many = ListingPoll(tuple(entry(str(i)) for i in range(9)))
+    assert take(store, many, claim(most_members=4)) == (4, 4)
+    assert take(store, many, claim(most_members=4)) == (0, 0)
+
+
+def test_a_listing_within_a_listing_is_a_collection(store: MemoryStore) -> None:
+    inner = "https://example.org/sitemap-2.xml"
+    assert take(store, ListingPoll((), more=(inner, PLACE))) == (1, 1)
+    (source,) = [m.source for m in store.members(1)]
+    assert store.listings([source])[0].options == {"collection": "sitemap"}
+    assert take(store, ListingPoll((), more=(inner, PLACE))) == (0, 0)
+
+
+def test_whom_a_listing_does_not_show_is_left_alone() -> None:
+    gone = CollectionMember(1, 7, "https://example.org/a", 5.0)
+    heard = compared([gone], ListingPoll(()), 200.0)
+    assert (heard.words, heard.signals, heard.new) == ((), {}, ())
+
+
+@pytest.mark.parametrize(
+    ("form", "last", "shown", "hole"),
+    [
+        ("sitemap", 100.0, ListingPoll((entry("a", 150.0),)), 0.0),
+        ("sitemap", 100.0, ListingPoll((), complete=False), 100.0),
+        ("feed", 100.0, ListingPoll((entry("a", 190.0), entry("b", 150.0))), 50.0),
+        ("feed", 100.0, ListingPoll((entry("a", 190.0), entry("b", 50.0))), 0.0),
+        ("feed", float("-inf"), ListingPoll((entry("a", 190.0),)), 0.0),
+    ],
+)
+def test_time_that_a_listing_tells_nothing_of(form: str, last: float, shown: ListingPoll, hole: float) -> None:
+    assert uncovered(claim(form, last), shown, 200.0) == hole
