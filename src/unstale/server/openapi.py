@@ -160,6 +160,29 @@ HEALTH = {
         _READY,
     ),
 }
+_ADDRESS = _asked("source", "The address of the source.", text(8192, least=1), required=True)
+_WHEN = shapes.maybe(shapes.MOMENT)
+_META = shapes.model(
+    "Meta",
+    record(
+        source=whole(1),
+        version=whole(1),
+        as_of=_WHEN,
+        changed_at=_WHEN,
+        modified_at=_WHEN,
+        expires_at=_WHEN,
+        next_check_at=_WHEN,
+        failures=whole(0),
+        fresh=number(0.0, 1.0),
+        fresh_by=text(),
+        told_at=_WHEN,
+        via=shapes.several(text()),
+        hops=whole(1),
+        media_type=text(1000),
+        bytes=whole(0),
+        sha256=text(64, least=64),
+    ),
+)
 COPIES = {
     "/copies/{source}": _copy(
         "/copies/{source}",
@@ -169,7 +192,13 @@ COPIES = {
     "/copy": _copy(
         "/copy",
         "The same by the address of the source.",
-        [_asked("source", "The address of the source.", text(8192, least=1), required=True), *BOUNDS],
+        [_ADDRESS, *BOUNDS],
+    ),
+    "/copies/{source}/_meta": _get(
+        "/copies/{source}/_meta", "What is known of a copy.", [_SOURCE, *BOUNDS], "application/json", _META
+    ),
+    "/copy/_meta": _get(
+        "/copy/_meta", "The same by the address of the source.", [_ADDRESS, *BOUNDS], "application/json", _META
     ),
 }
 METRICS = {"/metrics": _get("/metrics", "Numbers for Prometheus.", [], "text/plain", {"type": "string"})}
