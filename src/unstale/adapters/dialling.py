@@ -12,7 +12,7 @@ from unstale.adapters.addresses import Gate
 
 T = TypeVar("T")
 
-#: seconds to reach the other end, over all its addresses
+#: seconds to find the other end and to reach it, over all its addresses
 REACH = 10.0
 
 
@@ -21,19 +21,19 @@ async def reached(gate: Gate, host: str, port: int, connect: Callable[[str, int]
 
     It is handed an address that was judged, not the name, which may have another one by now.
     """
-    name = host.strip("[]")
+    loop, name = asyncio.get_running_loop(), host.strip("[]")
+    deadline = loop.time() + REACH
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        found = await asyncio.wait_for(loop.getaddrinfo(name, port, type=socket.SOCK_STREAM), REACH)
     except (OSError, UnicodeError):
         raise ConnectionError(f"{host}: its name could not be resolved") from None
     places = dict.fromkeys(str(place[0]) for *_, place in found)
     permitted = [place for place in places if gate.permits(place)]
     if not permitted:
         raise ConnectionError(f"{host}: its address is not public, add it to allow_networks if it may be asked")
-    deadline = asyncio.get_running_loop().time() + REACH
     for left, place in zip(range(len(permitted), 0, -1), permitted, strict=True):
         try:
-            seconds = (deadline - asyncio.get_running_loop().time()) / left
+            seconds = (deadline - loop.time()) / left
             return await asyncio.wait_for(connect(place, port), seconds)
         except ssl.SSLCertVerificationError:
             raise ConnectionError(f"{host}: its certificate is not trusted") from None
