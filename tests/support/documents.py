@@ -45,6 +45,22 @@ def commands(page: Path) -> list[tuple[str, str]]:
     return found
 
 
+def typed(page: Path) -> list[tuple[str, str]]:
+    """Every line that a page has its reader type, in order, with the language of its block.
+
+    Lines that go on after a backslash are one; comments are left out.
+    """
+    text = page.read_text("utf-8")
+    found = []
+    for m in _FENCE.finditer(text):
+        if m[1] == "console":
+            found += [("console", part.partition("\n")[0]) for part in re.split(r"^\$ ", m[3], flags=re.MULTILINE)[1:]]
+        elif m[1] in ("sh", "bash"):
+            lines = m[3].replace("\\\n", " ").splitlines()
+            found += [("sh", re.sub(r"\s{2,}#.*$", "", line).strip()) for line in lines if line.strip()]
+    return found
+
+
 def name(page: Path) -> str:
     """A page as tests call it."""
     return page.relative_to(ROOT).as_posix()
