@@ -85,7 +85,15 @@ def test_the_document_is_one_that_clients_are_made_from(origin: str) -> None:
     names = [one["operationId"] for one in operations]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch("[a-z_]+", name) for name in names), names
-    assert {"/copies/{source}", "/copy", "/metrics", "/healthz", "/readyz", "/api/v1/events"} <= set(told["paths"])
+    assert {
+        "/copies/{source}",
+        "/copies/{source}/_meta",
+        "/copy",
+        "/metrics",
+        "/healthz",
+        "/readyz",
+        "/api/v1/events",
+    } <= set(told["paths"])
     models = told["components"]["schemas"]
     assert {"Source", "Status", "Budget", "Version", "Observation", "Explanation", "Problem"} <= set(models)
     for one in operations:

@@ -82,7 +82,7 @@ def name_of(method: str, path: str) -> str:
     ('get_source_explain', 'post_sources')
     """
     words = path.removeprefix("/api/v1").replace("/sources/{source}", "/source").replace("/copies/{source}", "/copy_of")
-    return "_".join([method.lower(), *re.findall(r"[a-z_]+", words.replace(".json", ""))])
+    return "_".join([method.lower(), *re.findall(r"[a-z]+(?:_[a-z]+)*", words.replace(".json", ""))])
 
 
 def problems() -> dict[str, Any]:
