@@ -178,7 +178,7 @@ def test_the_overview_tells_how_it_stands(tab: Tab) -> None:
     page.get_by_text("of the copies are believed fresh now").wait_for()
     assert page.locator(".big").inner_text().endswith("%")
     page.get_by_role("heading", name="Most in need").wait_for()
-    page.get_by_text("24 sources").wait_for()
+    page.get_by_text("24 sources:").wait_for()
     page.get_by_text("abandoned").wait_for()
     assert page.locator("canvas").count() == 2
     page.get_by_role("button", name="hour").click()
@@ -442,7 +442,7 @@ def test_a_link_that_was_printed_logs_in_once(browser: Any, settings: Settings) 
         other = Tab(browser, address)
         other.page.goto(f"{address}/#key=printed-at-the-start")
         other.page.get_by_text("That link was used already").wait_for()
-        other.page.get_by_text("24 sources").wait_for()
+        other.page.get_by_text("24 sources:").wait_for()
         other.fine()
         other.close()
 
@@ -484,7 +484,7 @@ def test_eight_tabs_share_one_stream_and_those_that_nobody_sees_have_none(browse
     for page in pages:
         # Everything is answered: none waits for a connection that others hold.
         page.get_by_text("running", exact=True).wait_for()
-        page.get_by_text("24 sources").wait_for()
+        page.get_by_text("24 sources:").wait_for()
     assert len(streams) == 1
     # The one that holds it closes: another takes over, and all hear again.
     holder = next(page for page in pages if page == streams[0].frame.page)
