@@ -164,6 +164,22 @@ TOTALS = model(
 COUNTS = model(
     "Counts", record(total=whole(0), paused=whole(0), failing=whole(0), never_answered=whole(0), never_polled=whole(0))
 )
+COLLECTION = model(
+    "Collection",
+    record(
+        id=whole(1),
+        address=text(),
+        listing=text(100),
+        members=whole(0),
+        state=text(among=["used", "trusted", "new", "not believed"]),
+        interval=maybe(shapes.LENGTH),
+        heard_at=maybe(shapes.MOMENT),
+        precision=maybe(_SHARE),
+        silence=maybe(_SHARE),
+        late=maybe(shapes.LENGTH),
+        sentence=text(10000),
+    ),
+)
 STATUS = model(
     "Status",
     record(
@@ -187,6 +203,7 @@ STATUS = model(
         hosts=whole(0),
         engine=ENGINE,
         totals=TOTALS,
+        collections=several(COLLECTION),
         worst=several(SOURCE),
     ),
 )
