@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from unstale.core.trace import Trace
     from unstale.keeper.outcomes import Outcome
     from unstale.keeper.scheduler import Scheduler
-    from unstale.planning.planner import FleetPlan, plan
+    from unstale.planning.fleet_plan import FleetPlan
+    from unstale.planning.planner import plan
     from unstale.planning.topology import Question, Topology, topology
 
 __version__ = "0.1.0"
@@ -55,7 +56,7 @@ _HOMES = {
     "missed_changes": "unstale.core.staleness",
     "staleness": "unstale.core.staleness",
     "update_staleness": "unstale.core.staleness",
-    "FleetPlan": "unstale.planning.planner",
+    "FleetPlan": "unstale.planning.fleet_plan",
     "plan": "unstale.planning.planner",
     "Belief": "unstale.core.belief",
     "Learner": "unstale.core.learning.learner",

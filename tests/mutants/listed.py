@@ -189,8 +189,8 @@ MUTANTS = [
     ),
     Mutant(
         "record (PostgreSQL): prices are kept for ever",
-        "src/unstale/adapters/postgres_store.py",
-        'db.execute("DELETE FROM prices WHERE at < %s", (price.at - self._horizon,))',
+        "src/unstale/adapters/postgres_recording.py",
+        'db.execute("DELETE FROM prices WHERE at < %s", (price.at - horizon,))',
         "pass",
         _STORE,
     ),

@@ -10,16 +10,14 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple
 from typing import Any, Literal, TypeVar
 
-from unstale.adapters import postgres_claims, postgres_copies, postgres_members, postgres_outbox
+from unstale.adapters import postgres_claims, postgres_members, postgres_outbox, postgres_recording
 from unstale.adapters.postgres_catalogue import place
-from unstale.adapters.postgres_columns import PRICE
 from unstale.adapters.postgres_hosts import Grants
 from unstale.adapters.postgres_link import PATIENCE
 from unstale.adapters.postgres_listings import hosts_of, insert, replace
-from unstale.adapters.postgres_observations import checkpoint, cover, observe
+from unstale.adapters.postgres_observations import cover
 from unstale.adapters.postgres_replica import PostgresReplica
 from unstale.adapters.postgres_schema import EDITING, Connection, connect, lock, migrate, worded
 from unstale.adapters.store_checks import (
@@ -30,7 +28,7 @@ from unstale.adapters.store_checks import (
     check_names,
     refuse_duplicates,
 )
-from unstale.adapters.store_shared import HORIZON, VERSIONS, answered, tally
+from unstale.adapters.store_shared import HORIZON, VERSIONS, tally
 from unstale.addresses import host_of
 from unstale.core.checks import number
 from unstale.errors import require
@@ -188,7 +186,7 @@ class PostgresStore(PostgresReplica):
                 done = {token for (token,) in rows}
             mine = [entry for entry in entries if entry.claim.token in held]
             if mine:
-                self._record(db, mine)
+                postgres_recording.record(db, mine, self._versions, self._horizon, self._epoch)
             missing = len(entries) - len(mine) - len(done - held)
             self._count(
                 db,
@@ -296,56 +294,10 @@ class PostgresStore(PostgresReplica):
             now = max((entry.polled_at for entry in entries), default=0.0)
             self._beyond = self._again(lambda db, again: cover(db, newest, now, self._horizon))
 
-    def _record(self, db: Connection, mine: Sequence[Entry]) -> None:
-        checkpoint(db, mine, self._horizon)
-        observe(db, mine, self._epoch)
-        kept = postgres_copies.keep(db, mine, self._versions)
-        versions = [kept.get(e.claim.source, (e.claim.version, None)) for e in mine]
-        made = [answered(e) for e in mine]
-        db.execute(
-            f"UPDATE beliefs b SET {postgres_claims.FREE}, due = n.due, last = n.last, "
-            "found = least(n.bound, coalesce(n.found, b.found)), failures = n.failures, latest = n.token, "
-            "version = n.version, belief = coalesce(n.belief, b.belief) "
-            "FROM unnest(%s::bigint[], %s::bigint[], %s::float8[], %s::float8[], %s::float8[], %s::float8[], "
-            " %s::int[], %s::int[], %s::bytea[]) n(source, token, due, last, bound, found, failures, version, belief) "
-            "WHERE b.source = n.source".encode(),
-            (
-                [e.claim.source for e in mine],
-                [e.claim.token for e in mine],
-                [float(e.due) for e in mine],
-                [one.last for one in made],
-                [one.bound for one in made],
-                [one.found for one in made],
-                [one.failures for one in made],
-                [version for version, _ in versions],
-                [e.belief for e in mine],
-            ),
-        )
-        new = [(e, version, digest) for e, (version, digest) in zip(mine, versions, strict=True) if digest]
-        postgres_outbox.append(db, new, self._horizon)
-
     def _publish(
         self, db: Connection, mine: Sequence[Entry], settings: Mapping[str, bytes], price: Price | None
     ) -> None:
-        for name in sorted(settings):
-            db.execute(
-                "INSERT INTO settings(name, value) VALUES (%s, %s) "
-                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                (name, settings[name]),
-            )
-        if LEARNER in settings:
-            at = max((e.polled_at for e in mine), default=price.at if price else None)
-            db.execute(
-                "INSERT INTO epochs(id, at, value) SELECT coalesce(max(id), 0) + 1, %s, %s FROM epochs HAVING "
-                "(SELECT value FROM epochs ORDER BY id DESC LIMIT 1) IS DISTINCT FROM %s",
-                (at, settings[LEARNER], settings[LEARNER]),
-            )
-            row: Any = db.execute("SELECT max(id) FROM epochs").fetchone()
-            self._epoch = row[0]
-        if price is not None:
-            marks = ", ".join(["%s"] * len(Price.__slots__))
-            db.execute(f"INSERT INTO prices({PRICE}) VALUES ({marks})".encode(), astuple(price))
-            db.execute("DELETE FROM prices WHERE at < %s", (price.at - self._horizon,))
+        self._epoch = postgres_recording.publish(db, mine, settings, price, self._horizon) or self._epoch
         if price is not None or LEARNER in settings:
             self._notify(db)
 

@@ -9,9 +9,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-import json
 import math
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple
@@ -20,8 +18,9 @@ from typing import Any, Literal
 
 import apsw
 
-from unstale.adapters import sqlite_copies, sqlite_epochs, sqlite_members, sqlite_outbox
+from unstale.adapters import sqlite_claims, sqlite_copies, sqlite_epochs, sqlite_members, sqlite_outbox
 from unstale.adapters.sqlite_catalogue import PRICE
+from unstale.adapters.sqlite_claims import PUT_BACK, count, spend, take_out
 from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_retention import Retention, checkpoint, drop_old
 from unstale.adapters.sqlite_schema import connect
@@ -40,8 +39,6 @@ from unstale.errors import require
 from unstale.keeper.outcomes import Answer
 from unstale.listings.records import CollectionMember
 from unstale.ports import LEARNER, Claim, Entry, Event, Listing, Price
-
-_PUT_BACK = "INSERT INTO sched(due, source) SELECT due, source FROM beliefs WHERE source = ?"
 
 
 class SqliteStore(SqliteReplica):
@@ -98,7 +95,7 @@ class SqliteStore(SqliteReplica):
                 else:
                     replaced.append((*given, source))
                 ids.append(source)
-            _count(db, {"added": len(new), "edited": bool(new or replaced)})
+            count(db, {"added": len(new), "edited": bool(new or replaced)})
             db.executemany(
                 "INSERT INTO sources"
                 "(id, address, added_at, kind, weight, cost, host, shortest, longest, options, paused) "
@@ -118,7 +115,7 @@ class SqliteStore(SqliteReplica):
             last = dict(zip(ids, listings, strict=True))
             paused = [(source,) for source, listing in last.items() if listing.paused]
             awake = [(source,) for source, listing in last.items() if not listing.paused]
-            _take_out(db, paused)
+            take_out(db, paused)
             db.executemany(
                 "INSERT OR IGNORE INTO sched(due, source) SELECT due, source FROM beliefs WHERE source = ?1 "
                 "AND NOT EXISTS (SELECT 1 FROM leases WHERE source = ?1)",
@@ -130,7 +127,7 @@ class SqliteStore(SqliteReplica):
         """Forget sources with all they taught."""
         which = [(int(source),) for source in sources]
         with self._writing() as db:
-            _take_out(db, which)
+            take_out(db, which)
             stamps: Any = db.executemany(
                 "DELETE FROM observations WHERE token IN (WITH RECURSIVE chain(token) AS ("
                 " SELECT latest FROM beliefs WHERE source = ?"
@@ -142,45 +139,14 @@ class SqliteStore(SqliteReplica):
             for table in ("copies", "beliefs", "checkpoints"):
                 db.executemany(f"DELETE FROM {table} WHERE source = ?", which)
             gone = len(db.executemany("DELETE FROM sources WHERE id = ? RETURNING id", which).fetchall())
-            _count(db, {"edited": bool(gone)})
+            count(db, {"edited": bool(gone)})
         return gone
 
     def claim(self, now: float, limit: int, *, lease: float, owner: str) -> list[Claim]:
         """Up to `limit` sources that are due, longest overdue first."""
         check_claim(now, limit, lease)
         with self._writing() as db:
-            expired = db.execute(
-                "DELETE FROM leases WHERE claimed_until <= ? OR claimed_until > ? RETURNING source", (now, now + lease)
-            ).fetchall()
-            db.executemany(_PUT_BACK, expired)
-            due: list[Any] = db.execute(
-                "SELECT source, due FROM sched WHERE due <= ? ORDER BY due, source LIMIT ?", (now, int(limit))
-            ).fetchall()
-            first = db.execute("SELECT value FROM counters WHERE name = 'claimed'").get or 0
-            _count(db, {"expired": len(expired), "claimed": len(due)})
-            if not due:
-                return []
-            # What was read is the head of the table: all up to the last one.
-            db.execute("DELETE FROM sched WHERE (due, source) <= (?, ?)", (due[-1][1], due[-1][0]))
-            which = _column(source for source, _ in due)
-            db.execute(
-                "INSERT INTO leases(source, token, claimed_until, owner) SELECT value, ? + rowid, ?, ? FROM carray(?)",
-                (first, now + lease, owner, which),
-            )
-            # One statement for all: starting one per source costs ten times what it reads.
-            details: Any = db.execute(
-                "SELECT s.id, s.address, s.kind, b.due, s.options, b.last, b.failures, b.latest, b.version, "
-                "c.etag, c.last_modified, c.fingerprint FROM carray(?) w CROSS JOIN sources s ON s.id = w.value "
-                "JOIN beliefs b ON b.source = s.id LEFT JOIN copies c ON c.source = s.id AND c.version = b.version",
-                (which,),
-            )
-            token = {source: first + 1 + i for i, (source, _) in enumerate(due)}
-            claims = [
-                Claim(source, token[source], address, kind, time, json.loads(options) if options else {}, *rest)
-                for source, address, kind, time, options, *rest in details
-            ]
-            claims.sort(key=lambda claim: claim.token)
-            return claims
+            return sqlite_claims.claim(db, now, int(limit), lease, owner)
 
     def record(
         self, entries: Sequence[Entry], *, settings: Mapping[str, bytes] | None = None, price: Price | None = None
@@ -188,7 +154,7 @@ class SqliteStore(SqliteReplica):
         """Observations, copies, beliefs, due times, settings and a price, in one transaction."""
         check_entries(entries)
         with self._writing() as db:
-            held = _spend(db, entries)
+            held = spend(db, entries)
             mine = [entry for entry in entries if entry.claim.token in held]
             now = min((e.polled_at for e in mine), default=math.inf)
             limit = self._retention.limit(db, now) if mine else -math.inf
@@ -205,7 +171,7 @@ class SqliteStore(SqliteReplica):
             )
             new = [(e, version, digest) for e, (version, digest) in zip(mine, kept, strict=True) if digest]
             db.executemany("INSERT INTO sched(due, source) VALUES (?, ?)", ((e.due, e.claim.source) for e in mine))
-            _count(
+            count(
                 db,
                 {
                     **tally(mine),
@@ -239,8 +205,8 @@ class SqliteStore(SqliteReplica):
                     "DELETE FROM leases WHERE source = ? AND token = ? AND owner = ? RETURNING source",
                     ((claim.source, claim.token, owner) for claim in claims),
                 ).fetchall()
-            db.executemany(_PUT_BACK, ended)
-            _count(db, {"given_back": len(ended)})
+            db.executemany(PUT_BACK, ended)
+            count(db, {"given_back": len(ended)})
         return len(ended)
 
     def set_due(self, sources: Sequence[int], due: Sequence[float], *, was: Sequence[float] | None = None) -> None:
@@ -324,23 +290,6 @@ def _standing(entry: Entry) -> tuple[float, float, float | None, int]:
     return made.last, made.bound, made.found, made.failures
 
 
-def _spend(db: apsw.Connection, entries: Sequence[Entry]) -> set[int]:
-    """The tokens of those entries whose leases were held, which they are no longer."""
-    if not entries:
-        return set()
-    # A token is given out once, so that it stands for its source; the source is what leases are found by.
-    spent: Any = db.execute(
-        "DELETE FROM leases WHERE source IN carray(?) AND token IN carray(?) RETURNING token",
-        (_column(e.claim.source for e in entries), _column(e.claim.token for e in entries)),
-    )
-    return {token for (token,) in spent}
-
-
-def _column(numbers: Iterable[int]) -> Any:
-    """Whole numbers as SQLite reads them from memory, in one statement."""
-    return apsw.carray(array("q", numbers))
-
-
 def _observe(db: apsw.Connection, entries: Iterable[Entry], epoch: int) -> None:
     db.executemany(
         "INSERT INTO observations(token, source, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch, "
@@ -361,21 +310,6 @@ def _observe(db: apsw.Connection, entries: Iterable[Entry], epoch: int) -> None:
             )
             for e in entries
         ),
-    )
-
-
-def _take_out(db: apsw.Connection, sources: Iterable[tuple[int]]) -> None:
-    """Out of `sched` and `leases`: a claim on it is void."""
-    which = list(sources)
-    db.executemany("DELETE FROM sched WHERE source = ?1 AND due = (SELECT due FROM beliefs WHERE source = ?1)", which)
-    ended = db.executemany("DELETE FROM leases WHERE source = ? RETURNING source", which).fetchall()
-    _count(db, {"ended": len(ended)})
-
-
-def _count(db: apsw.Connection, more: Mapping[str, int]) -> None:
-    db.executemany(
-        "INSERT INTO counters(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = value + excluded.value",
-        ((name, value) for name, value in more.items() if value),
     )
 
 

@@ -14,7 +14,7 @@ from unstale.errors import InputError, require, sentence
 if TYPE_CHECKING:
     from unstale.planning.collections import CollectedFleetPlan
     from unstale.planning.distributed import PartsPlan
-    from unstale.planning.planner import FleetPlan
+    from unstale.planning.fleet_plan import FleetPlan
 
 
 @click.command()

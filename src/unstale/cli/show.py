@@ -19,7 +19,7 @@ from unstale.units import format_duration, format_rate
 if TYPE_CHECKING:
     from unstale.core.checks import Floats
     from unstale.planning.collections import CollectedFleetPlan
-    from unstale.planning.planner import FleetPlan
+    from unstale.planning.fleet_plan import FleetPlan
 
 
 #: columns that are written where nobody can say how many there are

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 import numpy as np
 
-from unstale.cli.show import Stages, console, finite, grid
+from unstale.cli.show import Stages, console, finite
+from unstale.cli.simulated import draw_series, numbers, pair, print_report
 from unstale.errors import InputError, require, sentence
-from unstale.units import format_duration, format_rate
 
 if TYPE_CHECKING:
     from unstale.core.checks import Floats
@@ -100,18 +99,18 @@ def simulate(
             require(not engine, "engine", True, "runs with a plan's budget, not in a scenario", "give a plan file")
             bar.next("simulating")
             rows = SCENARIOS[what].run(days, seed)
-            report: dict[str, Any] = {"scenario": what, "days": days, "seed": seed, "ways": [_numbers(r) for r in rows]}
+            report: dict[str, Any] = {"scenario": what, "days": days, "seed": seed, "ways": [numbers(r) for r in rows]}
             series: Series = {r.name: (r.predicted_sources, r.sources) for r in rows if r.sources is not None}
         else:
             bar.next("reading")
             report, series = _tried(_read(what, order, days, seed), what, compare, engine, bar)
         if plot:
             bar.next("drawing")
-            _draw(series, plot)
+            draw_series(series, plot)
     if as_json:
         click.echo(json.dumps(finite(report)))
         return
-    _print(report)
+    print_report(report)
     if plot:
         console().print(f"The figure is in {plot}.", highlight=False)
 
@@ -209,7 +208,7 @@ def _tried(trial: _Trial, file: str, compare: bool, engine: bool, bar: _Bar) -> 
         counts = run.weight > 0
         want, wait = (float(np.average(x[counts], weights=run.weight[counts])) for x in (fresh, old))
         ways.append(
-            _numbers(
+            numbers(
                 ScenarioRow(name, float(run.polls.sum()) / run.time, run.fleet_freshness, run.fleet_age, want, wait)
             )
         )
@@ -217,7 +216,7 @@ def _tried(trial: _Trial, file: str, compare: bool, engine: bool, bar: _Bar) -> 
         events += run.events
     if engine:
         bar.next("polling")
-        ways.append(_numbers(_by_engine(trial)))
+        ways.append(numbers(_by_engine(trial)))
     report = {
         "plan": file,
         "sources": len(trial.sync_rate),
@@ -279,77 +278,8 @@ def _worst(trial: _Trial, fresh: Floats, count: int = 8) -> list[dict[str, Any]]
             "change_rate": float(row[1]),
             "sync_rate": float(row[2]),
             "weight": float(row[3]),
-            "freshness": _pair(*row[4:7]),
-            "age": _pair(*row[7:]),
+            "freshness": pair(*row[4:7]),
+            "age": pair(*row[7:]),
         }
         for row in rows
     ]
-
-
-def _numbers(row: ScenarioRow) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "polls": row.polls,
-        "freshness": _pair(row.freshness.value, row.freshness.error, row.predicted_freshness),
-        "age": _pair(row.age.value, row.age.error, row.predicted_age),
-        **({"note": row.note} if row.note else {}),
-    }
-
-
-def _pair(value: Any, error: Any, want: Any) -> dict[str, float | None]:
-    return {"simulated": float(value), "error": float(error), "predicted": None if want is None else float(want)}
-
-
-def _print(report: dict[str, Any]) -> None:
-    out = console()
-    if "scenario" in report:
-        from unstale.sim.scenarios import SCENARIOS
-
-        out.print(f"[bold]{report['scenario']}[/bold]: {SCENARIOS[report['scenario']].line}", highlight=False)
-    else:
-        out.print(
-            f"[bold]{report['sources']:,} sources, {report['runs']} times {report['days']:g} days,"
-            f" {report['events']:,} polls and changes[/bold]",
-            highlight=False,
-        )
-    table = grid("", "polls", "freshness", "theory", "mean age", "theory")
-    for row in report["ways"]:
-        table.add_row(row["name"], format_rate(round(row["polls"], 6)), *_fresh(row["freshness"]), *_old(row["age"]))
-    out.print(table)
-    for row in report["ways"]:
-        if "note" in row:
-            out.print(f"{row['name']}: {row['note']}", highlight=False)
-    if report.get("worst"):
-        out.print()
-        table = grid("most staleness", "polled every", "freshness", "theory", "mean age")
-        for row in report["worst"]:
-            every = format_duration(1 / row["sync_rate"] if row["sync_rate"] else math.inf)
-            table.add_row(row["id"], every, *_fresh(row["freshness"]), _old(row["age"])[0])
-        out.print(table)
-
-
-def _fresh(pair: dict[str, Any]) -> tuple[str, str]:
-    want = "" if pair["predicted"] is None else f"{100 * pair['predicted']:.2f} %"
-    return f"{100 * pair['simulated']:.2f} ± {100 * pair['error']:.2f} %", want
-
-
-def _old(pair: dict[str, Any]) -> tuple[str, str]:
-    """Simulated and predicted age; that of a source that is never polled grows for ever."""
-    want = pair["predicted"]
-    shown = "" if want is None else format_duration(want) if math.isfinite(want) else "grows"
-    if not math.isfinite(pair["simulated"]):
-        return "grows", shown
-    relative = f" ± {100 * pair['error'] / pair['simulated']:.1f} %" if pair["simulated"] > 0 else ""
-    return format_duration(pair["simulated"]) + relative, shown
-
-
-def _draw(series: Series, path: str) -> None:
-    from unstale.report.simulation import draw
-
-    columns = {
-        name: (want, np.asarray(got.value), np.asarray(got.error))
-        for name, (want, got) in series.items()
-        if want is not None
-    }
-    require(columns, "plot", repr(path), "has nothing to show", "this scenario has no predictions by source")
-    draw(columns, path)

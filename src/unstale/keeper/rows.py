@@ -9,6 +9,8 @@ Rules of this file:
 
 from __future__ import annotations
 
+from typing import TypedDict, Unpack
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,33 +25,31 @@ Bits = NDArray[np.bool_]
 _MOVED = 0.1
 
 
+class RowState(TypedDict, total=False):
+    """What a store knows of each row; without it nothing was polled, nothing is paused, and hosts have no caps."""
+
+    answered: Floats
+    found: Floats
+    failures: Integers
+    paused: Bits
+    host: Integers
+    cap: Floats
+
+
 class FleetRows:
     """A fleet in columns; row i is source number `ids[i]`, ids rising. `unstale.Scheduler` gives them names and life.
 
     `due_at` is when each is due as far as was told. `host` numbers the hosts, `cap` are their most polls per second.
     """
 
-    def __init__(
-        self,
-        learner: Learner,
-        ids: Integers,
-        *,
-        due: Floats,
-        answered: Floats | None = None,
-        found: Floats | None = None,
-        failures: Integers | None = None,
-        paused: Bits | None = None,
-        host: Integers | None = None,
-        cap: Floats | None = None,
-    ) -> None:
-        count = len(ids)
+    def __init__(self, learner: Learner, ids: Integers, *, due: Floats, **state: Unpack[RowState]) -> None:
+        count, none = len(ids), np.zeros(len(ids), np.int64)
         self.learner, self.ids, self.due_at = learner, ids, np.array(due, dtype=np.float64)
-        never = np.full(count, -np.inf)
-        self.answered = np.array(never if answered is None else answered, dtype=np.float64)
-        self.failures = np.zeros(count, np.int64) if failures is None else failures.astype(np.int64)
-        self.paused = np.zeros(count, np.bool_) if paused is None else paused
-        self.host = np.zeros(count, np.int64) if host is None else host
-        self.cap = np.full(int(self.host.max(initial=0)) + 1, np.inf) if cap is None else cap
+        self.answered = np.array(state.get("answered", np.full(count, -np.inf)), dtype=np.float64)
+        self.failures = state.get("failures", none).astype(np.int64)
+        self.paused = state.get("paused", np.zeros(count, np.bool_))
+        self.host = state.get("host", none)
+        self.cap = state.get("cap", np.full(int(self.host.max(initial=0)) + 1, np.inf))
         self.surcharge = np.ones(len(self.cap))
         #: what collections tell of sources; None where there is no collection
         self.collected: Collected | None = None
@@ -64,7 +64,9 @@ class FleetRows:
         self.weight = learner.columns.weight.copy()
         columns = learner.columns
         known = np.isfinite(self.answered)
-        columns.found[:] = np.where(known, self.answered if found is None else np.maximum(found, 0.0), np.inf)
+        columns.found[:] = np.where(
+            known, np.maximum(state["found"], 0.0) if "found" in state else self.answered, np.inf
+        )
         columns.last[:] = np.where(known & (self.failures == 0) & ~self.paused, self.answered, np.inf)
 
     def awake(self) -> Bits:

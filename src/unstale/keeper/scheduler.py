@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from unstale.keeper.collected import Collected, Group, Worth
 from unstale.keeper.explaining import explained
 from unstale.keeper.living import Given, SourceNames, learner_of
 from unstale.keeper.outcomes import Answer, Outcome
-from unstale.keeper.rows import Bits, FleetRows, Integers
+from unstale.keeper.rows import Bits, FleetRows, Integers, RowState
 from unstale.keeper.saving import Saved, read, written
 from unstale.keeper.spending import Allowance, per_second, seconds, seconds_to_next_look, usual_burst
 
@@ -82,19 +82,7 @@ class Scheduler(FleetRows):
             self.price = number("price", price, above=0)
 
     @classmethod
-    def of(
-        cls,
-        learner: Learner,
-        ids: Integers,
-        *,
-        due: Floats,
-        answered: Floats | None = None,
-        found: Floats | None = None,
-        failures: Integers | None = None,
-        paused: Bits | None = None,
-        host: Integers | None = None,
-        cap: Floats | None = None,
-    ) -> Self:
+    def of(cls, learner: Learner, ids: Integers, *, due: Floats, **state: Unpack[RowState]) -> Self:
         """A fleet as a store has it: row i is source `ids[i]`, ids rising. The store keeps names, bounds and budget.
 
         >>> scheduler = Scheduler.of(Learner(2, 60.0), np.array([7, 9]), due=np.zeros(2))
@@ -104,18 +92,7 @@ class Scheduler(FleetRows):
         ([True, True], [True, False], [0, 1])
         """
         made = cls(mean_interval=learner.scale)
-        FleetRows.__init__(
-            made,
-            learner,
-            ids,
-            due=due,
-            answered=answered,
-            found=found,
-            failures=failures,
-            paused=paused,
-            host=host,
-            cap=cap,
-        )
+        FleetRows.__init__(made, learner, ids, due=due, **state)
         return made
 
     def __len__(self) -> int:
@@ -399,7 +376,7 @@ class Scheduler(FleetRows):
         scale = self._mean if self.budget is None else cost / self.budget if cost > 0.0 else 1.0
         state = known if isinstance(known, bytes) else kept(known)
         learner = learner_of(scale, given, living["beliefs"].copy(), self.objective, state)
-        hosts, host = np.unique(given["host"], return_inverse=True) if len(given["host"]) else ([""], None)
+        hosts, host = np.unique(given["host"], return_inverse=True)
         price = self.price
         FleetRows.__init__(
             self,
@@ -411,7 +388,7 @@ class Scheduler(FleetRows):
             failures=living["failures"],
             paused=paused,
             host=host,
-            cap=np.array([self.host_cap.get(name, math.inf) if name else math.inf for name in hosts]),
+            cap=np.array([self.host_cap.get(name, math.inf) if name else math.inf for name in hosts] or [math.inf]),
         )
         same = isinstance(known, bytes) or known.scale == scale
         learner.columns.interval[:] = np.where(living["interval"] > 0.0, living["interval"], scale) if same else scale

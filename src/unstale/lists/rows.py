@@ -7,19 +7,15 @@ Rules of this file:
 
 from __future__ import annotations
 
-import json
-import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unstale.addresses import host_of, kind_of
-from unstale.core.checks import LARGEST, number
 from unstale.errors import InputError, require, sentence, suggestion
 from unstale.kinds import known_kind
+from unstale.lists.fields import flag_of, number_of, options_of, seconds, text_of
 from unstale.ports import Listing
-from unstale.units import DAY, parse_duration
 
 #: every spelling of a column, and the one we use
 COLUMNS = {
@@ -39,11 +35,6 @@ COLUMNS = {
     "headers": "headers",
     "options": "options",
 }
-#: options that are tables themselves: what a row says is added to what `base` says
-TABLES = ("headers", "normalise")
-_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
-_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 #: different rows, but for the address, that are remembered
 _REMEMBERED = 100_000
@@ -176,7 +167,7 @@ def listing_of(fields: Mapping[str, Any], base: Listing, check: Check) -> Listin
 
 def placed(at: Any, own: Listing, check: Check) -> Listing:
     """The source at an address, of which `own` says the rest; what that leaves open follows from the address."""
-    address = _text("address", at or "").strip()
+    address = text_of("address", at or "").strip()
     if not address:
         raise InputError(sentence("address", repr(address), "is empty", "say where the source is"))
     kind = own.kind or kind_of(address)
@@ -201,10 +192,10 @@ def template(fields: Mapping[str, Any], base: Listing) -> Listing:
     3600.0
     """
     given = {name: value for name, value in fields.items() if value is not None and value != ""}
-    kind = _text("kind", given["kind"]).strip().lower() if "kind" in given else base.kind
+    kind = text_of("kind", given["kind"]).strip().lower() if "kind" in given else base.kind
     if kind:
         known_kind(kind)
-    host = _text("host", given["host"]).strip() if "host" in given else base.host
+    host = text_of("host", given["host"]).strip() if "host" in given else base.host
     require(host.isprintable(), "host", repr(host[:40]), "has control characters", "remove them")
     shortest = seconds("min_interval", given["min_interval"]) if "min_interval" in given else base.shortest
     longest = seconds("max_interval", given["max_interval"]) if "max_interval" in given else base.longest
@@ -219,113 +210,11 @@ def template(fields: Mapping[str, Any], base: Listing) -> Listing:
     return Listing(
         base.address,
         kind,
-        _number("weight", given, base.weight, least=0.0),
-        _number("cost", given, base.cost, above=0.0),
+        number_of("weight", given, base.weight, least=0.0),
+        number_of("cost", given, base.cost, above=0.0),
         host,
         shortest,
         longest,
-        _options(given, base.options),
-        _flag(given["paused"]) if "paused" in given else base.paused,
+        options_of(given, base.options),
+        flag_of(given["paused"]) if "paused" in given else base.paused,
     )
-
-
-def merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Options over options; tables inside them are merged too, and None takes a name away.
-
-    >>> merged({"headers": {"A": "1", "B": "2"}}, {"headers": {"B": "3"}, "title": "news"})
-    {'headers': {'A': '1', 'B': '3'}, 'title': 'news'}
-    """
-    whole = {**base, **own}
-    for name in TABLES:
-        if own.get(name) is not None:
-            table = {**base.get(name, {}), **_table(f"options.{name}", own[name])}
-            whole[name] = {key: value for key, value in table.items() if value is not None}
-    return {name: value for name, value in whole.items() if value is not None and value != {}}
-
-
-def seconds(name: str, value: Any) -> float:
-    """A length of time as people write it, in seconds, to the microsecond.
-
-    >>> seconds("min_interval", "15m"), seconds("min_interval", "0.1s")
-    (900.0, 0.1)
-    """
-    require(
-        isinstance(value, str | int | float) and not isinstance(value, bool),
-        name,
-        repr(value)[:40],
-        "is not a length of time",
-        "write it like 15m or 2h",
-    )
-    return round(parse_duration(value, name) * DAY, 6)
-
-
-def _options(given: Mapping[str, Any], base: Mapping[str, Any]) -> Mapping[str, Any]:
-    own: dict[str, Any] = dict(_table("options", given["options"])) if "options" in given else {}
-    headers: dict[str, Any] = dict(_table("headers", given["headers"])) if "headers" in given else {}
-    for name, value in given.items():
-        table, dot, rest = name.partition(".")
-        if dot and table == "headers":
-            headers[rest] = _text(name, value)
-        elif dot:
-            own[rest] = _loose(_text(name, value)) if isinstance(value, str) else value
-    if headers:
-        own["headers"] = {**_table("options.headers", own.get("headers", {})), **headers}
-    return merged(base, own) if own else base
-
-
-def _table(name: str, value: Any) -> Mapping[str, Any]:
-    if isinstance(value, str):
-        try:
-            value = json.loads(_text(name, value), parse_constant=_no_number)
-        except (ValueError, RecursionError):
-            value = None
-    if not isinstance(value, Mapping):
-        raise InputError(sentence(name, "given", "must be a JSON object", 'write it like {"title": "News"}'))
-    return value
-
-
-def _loose(text: str) -> Any:
-    """JSON where it is some, otherwise the text itself."""
-    try:
-        return json.loads(text, parse_constant=_no_number)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _no_number(name: str) -> float:
-    raise ValueError(name)
-
-
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        if isinstance(value, bool | int | float):
-            return str(value)
-        raise InputError(sentence(name, repr(value)[:40], "must be text", "write it in quotes"))
-    if not value.isascii() and _SURROGATE.search(value):
-        # What could not be decoded was kept as half a character.
-        shown = ascii(_SURROGATE.sub("?", value)[:40])
-        raise InputError(sentence(name, shown, "is not UTF-8", "save the list as UTF-8"))
-    return value
-
-
-def _number(
-    name: str, given: Mapping[str, Any], default: float, *, least: float | None = None, above: float | None = None
-) -> float:
-    if name not in given:
-        return default
-    value = given[name]
-    plain = isinstance(value, int | float) and not isinstance(value, bool)
-    if not plain and not (isinstance(value, str) and _NUMBER.fullmatch(value.strip())):
-        raise InputError(sentence(name, repr(value)[:40], "is not a number", "write it like 2 or 0.5"))
-    try:
-        found = float(value)
-    except OverflowError:
-        found = math.inf
-    return number(name, found, least=least, above=above, most=LARGEST, remedy="correct it")
-
-
-def _flag(value: Any) -> bool:
-    found = value if isinstance(value, bool) else _FLAGS.get(str(value).strip().lower())
-    if found is None:
-        raise InputError(sentence("paused", repr(value)[:40], "is neither yes nor no", "write yes, no or nothing"))
-    return found

@@ -24,8 +24,8 @@ from unstale.core.plan import Plan
 from unstale.core.sketch import Sketch
 from unstale.core.values import PoissonFreshness
 from unstale.errors import InputError, require
+from unstale.planning.fleet_plan import FleetPlan, table_value
 from unstale.planning.parts import FleetPart, batches, target_of, write_batches
-from unstale.planning.planner import FleetPlan, _value
 from unstale.planning.table import TableColumns, _change_rate, _optional, as_table, text_column
 from unstale.units import parse_duration
 
@@ -183,7 +183,7 @@ def _read(part: FleetPart, row: int, table: pa.Table, terms: PartTerms) -> tuple
     """The checked sources of a batch; what is wrong is told with the file."""
     try:
         sources = _checked(as_table(table))
-        value = _value(sources, terms.objective, terms.order)
+        value = table_value(sources, terms.objective, terms.order)
         return sources, Fleet.of(
             value, weight=sources.weight, cost=sources.cost, shortest=sources.min_interval, longest=sources.max_interval
         )
@@ -265,7 +265,7 @@ def _rates_at(fleet: Fleet, at: float) -> Floats:
 def _measure(made: FleetPlan, terms: PartTerms, rivals: Rivals) -> MeasuredPlan:
     fleet, rate = made.plan.fleet, made.sources.change_rate
     weight, _ = _columns(fleet)
-    value = _value(made.sources, "freshness", terms.order)
+    value = table_value(made.sources, "freshness", terms.order)
 
     def fresh(sync_rate: Floats) -> float:
         with np.errstate(divide="ignore"):

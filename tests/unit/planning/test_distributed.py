@@ -26,7 +26,8 @@ from unstale.planning import parts
 from unstale.planning.distributed import PartsPlan, plan_parts
 from unstale.planning.engines import engine_of
 from unstale.planning.engines.processes import Processes
-from unstale.planning.planner import FleetPlan, plan
+from unstale.planning.fleet_plan import FleetPlan
+from unstale.planning.planner import plan
 
 N = 3_000
 

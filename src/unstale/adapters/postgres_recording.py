@@ -1,0 +1,70 @@
+"""What polls leave behind in PostgreSQL, within the transaction that spends their claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from typing import Any
+
+from unstale.adapters import postgres_claims, postgres_copies, postgres_outbox
+from unstale.adapters.postgres_columns import PRICE
+from unstale.adapters.postgres_observations import checkpoint, observe
+from unstale.adapters.postgres_schema import Connection
+from unstale.adapters.store_shared import answered
+from unstale.ports import LEARNER, Entry, Price
+
+
+def record(db: Connection, mine: Sequence[Entry], versions: int, horizon: float, epoch: int) -> None:
+    """Observations, copies, beliefs, due times and events of polls whose claims were held, which they are no longer."""
+    checkpoint(db, mine, horizon)
+    observe(db, mine, epoch)
+    kept = postgres_copies.keep(db, mine, versions)
+    numbered = [kept.get(e.claim.source, (e.claim.version, None)) for e in mine]
+    made = [answered(e) for e in mine]
+    db.execute(
+        f"UPDATE beliefs b SET {postgres_claims.FREE}, due = n.due, last = n.last, "
+        "found = least(n.bound, coalesce(n.found, b.found)), failures = n.failures, latest = n.token, "
+        "version = n.version, belief = coalesce(n.belief, b.belief) "
+        "FROM unnest(%s::bigint[], %s::bigint[], %s::float8[], %s::float8[], %s::float8[], %s::float8[], "
+        " %s::int[], %s::int[], %s::bytea[]) n(source, token, due, last, bound, found, failures, version, belief) "
+        "WHERE b.source = n.source".encode(),
+        (
+            [e.claim.source for e in mine],
+            [e.claim.token for e in mine],
+            [float(e.due) for e in mine],
+            [one.last for one in made],
+            [one.bound for one in made],
+            [one.found for one in made],
+            [one.failures for one in made],
+            [version for version, _ in numbered],
+            [e.belief for e in mine],
+        ),
+    )
+    new = [(e, version, digest) for e, (version, digest) in zip(mine, numbered, strict=True) if digest]
+    postgres_outbox.append(db, new, horizon)
+
+
+def publish(
+    db: Connection, mine: Sequence[Entry], settings: Mapping[str, bytes], price: Price | None, horizon: float
+) -> int | None:
+    """Keep settings and a price; the number of the learner's state, if there is a new one among them."""
+    epoch = None
+    for name in sorted(settings):
+        db.execute(
+            "INSERT INTO settings(name, value) VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (name, settings[name]),
+        )
+    if LEARNER in settings:
+        at = max((e.polled_at for e in mine), default=price.at if price else None)
+        db.execute(
+            "INSERT INTO epochs(id, at, value) SELECT coalesce(max(id), 0) + 1, %s, %s FROM epochs HAVING "
+            "(SELECT value FROM epochs ORDER BY id DESC LIMIT 1) IS DISTINCT FROM %s",
+            (at, settings[LEARNER], settings[LEARNER]),
+        )
+        row: Any = db.execute("SELECT max(id) FROM epochs").fetchone()
+        epoch = int(row[0])
+    if price is not None:
+        marks = ", ".join(["%s"] * len(Price.__slots__))
+        db.execute(f"INSERT INTO prices({PRICE}) VALUES ({marks})".encode(), astuple(price))
+        db.execute("DELETE FROM prices WHERE at < %s", (price.at - horizon,))
+    return epoch

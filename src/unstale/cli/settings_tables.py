@@ -1,0 +1,217 @@
+"""Everything that unstale.toml can say, table by table: each setting with its default, its form and its meaning.
+
+A setting is declared once, with its default as it would be written, how it is read and what it means; the page of
+settings in the documentation is checked against this. Times are seconds and rates per second once read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from unstale.calendar import Hours
+from unstale.cli import forms
+
+
+def _setting(written: Any, read: forms.Form, meaning: str) -> Any:
+    """A setting: its default as TOML would say it, how it is read, what it means."""
+    about = {"written": written, "read": read, "meaning": meaning}
+    return field(default_factory=lambda: read("default", written), metadata=about)
+
+
+@dataclass(frozen=True, slots=True)
+class Http:
+    """How the web is polled."""
+
+    agent: str = _setting("", forms.text, "How polls name themselves; empty: unstale and its version.")
+    contact: str = _setting("", forms.text, "Where the owner of a polled site can reach you; told with every poll.")
+    connections: int = _setting(512, forms.whole, "Open connections at a time, all hosts together.")
+    concurrency: int = _setting(2, forms.whole, "Polls at a time at one host.")
+    spacing: float = _setting(
+        "1s",
+        forms.seconds,
+        "Time between the starts of two polls at one host; none on this machine and in private networks.",
+    )
+    timeout: float = _setting("30s", forms.some_seconds, "What a whole poll may take, redirects included.")
+    limit: int = _setting("16MiB", forms.size, "What a body may have, decoded.")
+    robots: bool = _setting(True, forms.flag, "Whether robots.txt is asked first, and obeyed.")
+    proxy: str = _setting("", forms.place, "The proxy that polls go through; a password in it as $NAME.")
+    ca_file: str = _setting("", forms.text, "Certificates to trust instead of the system's, a PEM file.")
+    allow_networks: tuple[str, ...] = _setting(
+        [], forms.networks, "Networks that are not public and may be polled nevertheless, like 10.0.0.0/8."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Which files and objects may be polled."""
+
+    roots: tuple[str, ...] = _setting([], forms.texts, "Folders whose files may be polled; none are unless named here.")
+    schemes: tuple[str, ...] = _setting(
+        [], forms.texts, "Schemes of objects elsewhere that may be polled, like s3; none are unless named here."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """Where copies of tables go."""
+
+    target: str = _setting("unstale-tables.db", forms.text, "The SQLite file that holds copies of tables.")
+
+
+@dataclass(frozen=True, slots=True)
+class OnChange:
+    """Whom to tell of changes: exactly one of webhook, command and log."""
+
+    webhook: str = _setting("", forms.place, "Post every change to this address; what is secret in it as $NAME.")
+    secret: str = _setting("", forms.reference, "The environment variable whose value signs what is posted, as $NAME.")
+    command: tuple[str, ...] = _setting([], forms.texts, "Run this program with these arguments for every change.")
+    log: str = _setting("", forms.text, "Append every change to this file, one JSON object a line.")
+
+
+@dataclass(frozen=True, slots=True)
+class HostSettings:
+    """What holds for one host instead of [http]."""
+
+    spacing: float = _setting("1s", forms.seconds, "Time between the starts of two polls.")
+    concurrency: int = _setting(2, forms.whole, "Polls at a time.")
+    budget: float = _setting("", forms.cap, "What its polls may cost at most; empty: only the budget of all limits it.")
+    windows: tuple[Hours, ...] = _setting([], forms.windows, "When it may be polled; none: whenever all may.")
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What `unstale add` takes for granted of a new source."""
+
+    weight: float = _setting(1, forms.amount, "How much its freshness counts.")
+    cost: float = _setting(1, forms.above_zero, "What one poll of it takes from the budget.")
+    min_interval: float = _setting("0s", forms.seconds, "Never poll it sooner again than this.")
+    max_interval: float = _setting(
+        "", forms.longest, "Poll it at least this often; empty: as seldom as the price says."
+    )
+    headers: Mapping[str, str] = _setting({}, forms.headers, "Sent with every poll; secrets as $NAME.")
+    normalise: Mapping[str, Any] = _setting(
+        {}, forms.normalise, "What does not count as a change: selectors, pointers, whitespace."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """How copies are served."""
+
+    listen: str = _setting("127.0.0.1:8600", forms.text, "The address and port to serve at.")
+    token: str = _setting(
+        "$UNSTALE_TOKEN", forms.reference, "The environment variable with the token that writing needs, as $NAME."
+    )
+    names: tuple[str, ...] = _setting(
+        [], forms.texts, "Names besides localhost by which clients on this machine, or a proxy there, may call it."
+    )
+    weigh: bool = _setting(False, forms.flag, "Whether sources weigh more the more their copies are read.")
+    reader_password: str = _setting(
+        "", forms.reference, "The environment variable with a password for looking at the dashboard, as $NAME."
+    )
+    operator_password: str = _setting(
+        "", forms.reference, "The environment variable with a password for changing things there, as $NAME."
+    )
+    hub_secret: str = _setting(
+        "", forms.reference, "The environment variable with the secret that hubs sign with (WebSub), as $NAME."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """Other replicas: which to follow, which to ask, what they are told."""
+
+    name: str = _setting("", forms.text, "This replica's name among others: a copy that came through it is not taken.")
+    upstream: str = _setting("", forms.text, "A replica to follow, like http://10.0.0.7:8600: its sources become ours.")
+    select: str = _setting("*", forms.text, "Which of its sources: a pattern with * and ?, or a part of the address.")
+    token: str = _setting("", forms.reference, "The environment variable with the token that they ask for, as $NAME.")
+    peers: tuple[str, ...] = _setting([], forms.texts, "Replicas to ask now and then for copies newer than ours.")
+    rate: float = _setting("1/min", forms.rate, "How often peers are asked.")
+    ask: int = _setting(1, forms.whole, "How many of them are asked at a time.")
+    share: int = _setting("256KiB", forms.size, "What they may send us, per second on average.")
+    tell: bool = _setting(False, forms.flag, "Whether others are told at /digest which sources we have, and how fresh.")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything in unstale.toml. Paths are absolute: relative ones are meant from the folder of the file."""
+
+    store: str = _setting("unstale.db", forms.text, "The file that holds sources, copies and what polls taught.")
+    budget: float = _setting(
+        "1000/day", forms.rate, "What all polls together may cost; a poll costs 1 unless its source says otherwise."
+    )
+    objective: str = _setting(
+        "freshness", forms.objective, "What the budget is spent for: freshness, age, missed, deadline:1h and others."
+    )
+    burst: float = _setting(
+        "auto", forms.burst, "Budget that may be spent at once after a pause; auto: about what a second brings."
+    )
+    first_round: float = _setting(
+        "60/min",
+        forms.allowance,
+        "First polls of new sources that may be made beside the budget, within their hosts' limits; empty: none.",
+    )
+    windows: tuple[Hours, ...] = _setting(
+        [], forms.windows, "When polls are allowed, like 22:00-06:00 Mon-Fri Europe/Berlin; none: always."
+    )
+    keep: int = _setting(3, forms.whole, "Versions of a source that are kept.")
+    horizon: float = _setting("90d", forms.some_seconds, "How long observations are kept.")
+    http: Http = field(default_factory=Http)
+    files: Files = field(default_factory=Files)
+    sql: Sql = field(default_factory=Sql)
+    on_change: tuple[OnChange, ...] = ()
+    hosts: Mapping[str, HostSettings] = field(default_factory=dict)
+    defaults: Defaults = field(default_factory=Defaults)
+    server: Server = field(default_factory=Server)
+    replicas: Replicas = field(default_factory=Replicas)
+    #: where the settings came from, None if there is no file
+    path: Path | None = None
+
+    def host(self, name: str) -> HostSettings:
+        """What holds for one host: its own settings, otherwise those of [http].
+
+        >>> Settings().host("example.org").spacing, Settings().host("127.0.0.1").spacing
+        (1.0, 0.0)
+        """
+        if own := self.hosts.get(name):
+            return own
+        near = is_private(name)
+        return HostSettings(
+            spacing=0.0 if near else self.http.spacing,
+            concurrency=self.http.connections if near else self.http.concurrency,
+        )
+
+
+#: tables of settings, and those that come several times
+TABLES: dict[str, type] = {
+    "http": Http,
+    "files": Files,
+    "sql": Sql,
+    "defaults": Defaults,
+    "server": Server,
+    "replicas": Replicas,
+}
+
+
+SEVERAL: dict[str, type] = {"on_change": OnChange, "hosts": HostSettings}
+
+
+def is_shared(store: str) -> bool:
+    """Whether a store is a PostgreSQL database, which many machines may share, and not a file.
+
+    >>> is_shared("postgresql://me@db/fleet"), is_shared("unstale.db")
+    (True, False)
+    """
+    return store.startswith(("postgresql://", "postgres://"))
+
+
+def is_private(host: str) -> bool:
+    """This machine or a private network, as far as the name tells: there manners are the owner's own business."""
+    try:
+        return not ip_address(host.strip("[]")).is_global
+    except ValueError:
+        return host in ("", "localhost") or host.endswith(".localhost")
