@@ -100,6 +100,7 @@ def test_bad_input_is_one_sentence(args: list[str], sentence: str) -> None:
     assert sentence in str(result.exception)
 
 
+@pytest.mark.slow
 def test_exit_codes_and_streams_of_the_real_command(fleet: Path) -> None:
     def call(*args: str) -> subprocess.CompletedProcess[str]:
         code = "import sys; from unstale.cli.main import main; sys.argv[0] = 'unstale'; main()"

@@ -90,6 +90,7 @@ def test_what_is_not_there_is_said_with_what_to_do(store: str) -> None:
     assert "version 7 of https://a.example/news is not kept: the newest is 2" in str(missing)
 
 
+@pytest.mark.slow
 def test_a_terminal_is_not_garbled(store: str) -> None:
     """A real terminal: bytes that are no text, and escape sequences in a text, are refused there and only there."""
     code = "import sys; from unstale.cli.copies import get; get(sys.argv[1:])"

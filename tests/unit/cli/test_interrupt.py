@@ -46,6 +46,7 @@ def test_ctrl_c_while_the_command_is_loaded_is_one_line_and_exit_130(tmp_path: P
     assert len(told.splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [["list", "--limit", "2000"], ["list", "--json", "--limit", "2000"], ["list"]])
 def test_a_reader_who_has_enough_is_no_error(args: list[str], tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "unstale.db")

@@ -47,6 +47,7 @@ def test_json_is_two_lines() -> None:
     assert (end["requests"], end["found"], end["truth"]) == (0, 0, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_being_ended_still_writes_what_was_promised(tmp_path: Path, number: signal.Signals) -> None:
     log, truth = tmp_path / "requests.jsonl", tmp_path / "truth.csv"

@@ -124,6 +124,7 @@ def on_a_terminal(words: list[str], until: Callable[[bytes], bool]) -> tuple[byt
     return seen, code
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_it_live_until_ctrl_c(tmp_path: Path) -> None:
     make(tmp_path / "a.db", [Listing("https://known.example/")]).close()
     code = "from unstale.cli.top import top; top()"
@@ -135,6 +136,7 @@ def test_a_terminal_shows_it_live_until_ctrl_c(tmp_path: Path) -> None:
     assert b"\x1b[?1049l" in seen, "the screen is given back"
 
 
+@pytest.mark.slow
 def test_a_run_on_a_terminal_shows_the_same_panel(tmp_path: Path) -> None:
     make(tmp_path / "a.db", [Listing("https://known.example/", paused=True)]).close()
     code = "from unstale.cli.run import run; run()"
