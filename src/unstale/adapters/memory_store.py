@@ -25,7 +25,7 @@ from unstale.adapters.store_shared import tally
 from unstale.errors import require
 from unstale.keeper.outcomes import Answer
 from unstale.listings.records import CollectionMember
-from unstale.ports import LEARNER, Claim, Copy, Entry, Epoch, Event, FleetColumns, Listing, Observation, Price
+from unstale.ports import LEARNER, Claim, Copy, Entry, Epoch, Event, FleetColumns, Listing, Observation, Price, widened
 
 
 class MemoryStore(MemoryShelf):
@@ -88,8 +88,7 @@ class MemoryStore(MemoryShelf):
         hosts = tuple(sorted({listing.host for listing in listings}))
         beliefs = np.zeros((len(all_kept), width))
         for i, kept in enumerate(all_kept):
-            if kept.belief is not None and len(kept.belief) == 8 * width:
-                beliefs[i] = np.frombuffer(kept.belief)
+            beliefs[i] = np.frombuffer(widened(kept.belief, width))
         return FleetColumns(
             source=np.array([s.id for s in listings], dtype=np.int64),
             weight=np.array([s.weight for s in listings], dtype=np.float64),

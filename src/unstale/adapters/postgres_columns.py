@@ -17,7 +17,8 @@ PRICE = ", ".join(Price.__slots__)
 _FLOATS = ("weight", "cost", "shortest", "longest", "due", "last", "found")
 _QUERY = (
     "COPY (SELECT s.id, s.host::bigint, s.paused::int::bigint, b.failures::bigint, s.weight, s.cost, s.shortest, "
-    "s.longest, b.due, b.last, b.found, CASE WHEN octet_length(b.belief) = {size} THEN b.belief ELSE {blank} END "
+    "s.longest, b.due, b.last, b.found, CASE WHEN octet_length(b.belief) <= {size} "
+    "THEN b.belief || substring({blank} FROM octet_length(b.belief) + 1) ELSE {blank} END "
     "FROM sources s JOIN beliefs b ON b.source = s.id {where} ORDER BY s.id) TO STDOUT (FORMAT binary)"
 )
 

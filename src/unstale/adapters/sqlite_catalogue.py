@@ -14,7 +14,7 @@ from unstale.adapters import sqlite_members
 from unstale.adapters.sqlite_file import SqliteFile
 from unstale.adapters.store_shared import contains
 from unstale.listings.records import CollectionMember
-from unstale.ports import FleetColumns, HostCount, Listing, Price
+from unstale.ports import FleetColumns, HostCount, Listing, Price, widened
 
 #: rows of the fleet that are turned into columns at a time: more no longer fit the processor's cache
 _CHUNK = 1000
@@ -126,12 +126,12 @@ def _standing(db: apsw.Connection, rows: Iterator[Any], count: int, width: int) 
     """Rows of `_COLUMNS` in columns."""
     whole, floats = np.zeros((4, count), dtype=np.int64), np.zeros((7, count))
     beliefs = np.zeros((count, width))
-    begin, blank = 0, bytes(8 * width)
+    begin = 0
     while chunk := list(islice(rows, _CHUNK)):
         *columns, blobs = zip(*chunk, strict=True)
         part = slice(begin, begin + len(chunk))
         whole[:, part], floats[:, part] = columns[:4], columns[4:]
-        held = b"".join(blob if blob is not None and len(blob) == len(blank) else blank for blob in blobs)
+        held = b"".join(widened(blob, width) for blob in blobs)
         beliefs[part] = np.frombuffer(held).reshape(len(chunk), width)
         begin += len(chunk)
     source, host, paused, failures = whole

@@ -17,6 +17,7 @@ from unstale.cli.choose import counted, listings_of, near
 from unstale.cli.reading import size, span
 from unstale.cli.settings import is_shared
 from unstale.keeper.replay import PastPolls, Taught, blank, replay
+from unstale.ports import widened
 from unstale.service.beliefs import polls_of
 
 if TYPE_CHECKING:
@@ -141,8 +142,7 @@ def _start(replica: ReadStore, ids: list[int], width: int) -> tuple[Taught, Past
         held = replica.checkpoint(source)
         if held is not None:
             start.last[row], start.found[row] = held.last, held.found
-            if held.belief is not None and len(held.belief) == 8 * width:
-                start.rows[row] = np.frombuffer(held.belief)
+            start.rows[row] = np.frombuffer(widened(held.belief, width))
             seen = [one for one in seen if one.token > held.latest]
         rows += [row] * len(seen)
         polls += reversed(seen)

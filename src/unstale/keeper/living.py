@@ -44,7 +44,10 @@ def learner_of(
         longest=np.minimum(given["longest"], 1e300),
         objective=objective,
     )
-    learner.columns = learner.columns._replace(rows=beliefs)
+    # A scheduler that an older version saved has rows without what polls said.
+    missing = learner.columns.rows.shape[1] - beliefs.shape[1]
+    rows = np.pad(beliefs, ((0, 0), (0, missing))) if missing > 0 else beliefs
+    learner.columns = learner.columns._replace(rows=rows)
     columns = learner.columns
     # A shortest interval that somebody asked for is kept, however seldom it makes us look.
     columns.longest[:] = np.maximum(columns.longest, columns.shortest)

@@ -23,6 +23,7 @@ from unstale.ports.records import (
     Observation,
     Price,
     Recent,
+    widened,
 )
 from unstale.ports.stores import (
     Audit,
@@ -82,4 +83,5 @@ __all__ = [
     "SharedStore",
     "Shelf",
     "Store",
+    "widened",
 ]

@@ -166,6 +166,16 @@ class Event:
     digest: bytes
 
 
+def widened(belief: bytes | None, width: int) -> bytes:
+    """A belief as `width` floats: zeros follow one that an older version kept with fewer, and are all there is of none.
+
+    >>> len(widened(bytes(120), 19)), widened(None, 1) == bytes(8)
+    (152, True)
+    """
+    size = 8 * width
+    return bytes(size) if belief is None or len(belief) > size else belief.ljust(size, b"\0")
+
+
 @dataclass(frozen=True, slots=True)
 class FleetColumns:
     """All sources in columns, as they stand; row i of every column is source id `source[i]`, ids rising.

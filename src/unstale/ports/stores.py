@@ -129,7 +129,7 @@ class Catalogue(Protocol):
         """Each host that has sources, by name."""
 
     def fleet(self, width: int) -> FleetColumns:
-        """Everything a start needs. A belief that has not `width` floats counts as none: replaying rebuilds it."""
+        """Everything a start needs. A belief with fewer floats than `width` is `widened`."""
 
     def columns_of(self, sources: Sequence[int], width: int) -> FleetColumns:
         """These sources in columns, those that exist, ids rising; `fleet` of a few."""

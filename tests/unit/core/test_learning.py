@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize
 
+from unstale.core.evidence import Evidence
 from unstale.core.learning import bursts as bursting
 from unstale.core.learning import clock as weekly
 from unstale.core.learning import mixture, timing
@@ -110,7 +111,8 @@ def test_the_price_spends_what_is_asked() -> None:
 def test_a_prior_is_the_law_of_the_fleet() -> None:
     rng = np.random.default_rng(2)
     rate = rng.gamma(0.4, 1 / 2.0, 5000)
-    shape, exposure = fit_prior(rng.poisson(rate * 30.0).astype(float), np.full(5000, 30.0), (1.0, 1.0), 1.0)
+    counts, none = rng.poisson(rate * 30.0).astype(float), np.zeros(5000)
+    shape, exposure = fit_prior(Evidence(counts, np.full(5000, 30.0), none, none + 1.0), (1.0, 1.0), 1.0)
     assert shape == pytest.approx(0.4, rel=0.08)
     assert exposure == pytest.approx(2.0, rel=0.12)
 

@@ -38,7 +38,7 @@ def rows(learner: Learner) -> Rows:
 def survival(learner: Learner, i: int, t: float) -> float:
     """The probability that nothing changed for t, from the belief's definition."""
     count, row = len(HALF_LIVES), learner.columns.rows[i]
-    standing = row[2 * count :] + learner.shared.favour
+    standing = row[2 * count : 3 * count] + learner.shared.favour
     weight = np.exp(standing - standing.max())
     shape, exposure = learner.shared.prior[0] + row[:count], learner.shared.prior[1] + row[count : 2 * count]
     return float(weight @ (1 + t / exposure) ** -shape / weight.sum())

@@ -75,8 +75,10 @@ def observe(
     factor = timing.bursts.factor[place]
     # Clock and bursts are judged on every poll, before they learn from it, whether they are in use or not.
     plain = foretold(at, elapsed, changed)
-    timing.credit[0] += foretold(at, passed, changed) - plain
-    timing.credit[1] += foretold(at, factor * elapsed, changed) - plain
+    if passed != elapsed:
+        timing.credit[0] += foretold(at, passed, changed) - plain
+    if factor != 1.0:
+        timing.credit[1] += foretold(at, factor * elapsed, changed) - plain
     if elapsed <= LONGEST_LESSON * HOUR:
         attribute(timing.hours, timing.clock, last, polled_at, rate, changed)
     count_changes(timing.silences, place, rate * elapsed, factor * rate * elapsed, changed)

@@ -23,8 +23,9 @@ from unstale.core.learning.columns import (
 )
 from unstale.core.learning.due import due_after_answers, due_after_failures
 from unstale.core.learning.harm import harm_of, harm_value
-from unstale.core.learning.mixture import Shared, parts, scratch, width
+from unstale.core.learning.mixture import Shared, scratch, width
 from unstale.core.learning.prior import fit_prior, shares
+from unstale.core.learning.said import said
 from unstale.core.learning.timing import best_waits, even_waits
 from unstale.core.objectives import objective_of
 from unstale.core.roots.steps import passes_zero
@@ -185,9 +186,8 @@ class Learner:
 
     def review(self) -> None:
         """Look at the fleet as a whole again: its prior, the half-lives' weights, the clock of its week."""
-        shape, exposure, _ = parts(self.columns.rows)
-        slow = shape[:, 0], exposure[:, 0]
-        self.shared.prior[:] = fit_prior(*slow, (self.shared.prior[0], self.shared.prior[1]), self.scale)
+        seen = said(self.columns.rows, len(HALF_LIVES))
+        self.shared.prior[:] = fit_prior(seen, (self.shared.prior[0], self.shared.prior[1]), self.scale)
         self.shared.favour[:] = shares(weights(self.columns, self.shared, self._step, self._room))
         by_clock, by_bursts = self.timing.credit > _CREDIT
         clock = learned_clock(self.timing.hours, False)

@@ -1,8 +1,9 @@
 """What is known of one source: several beliefs that forget at different speeds, and how well each has foretold.
 
-A row of K half-lives holds 3·K numbers: the shape and the exposure that polls have added to the prior, faded, and
-the standing of each half-life: its log likelihood of what the polls found, faded too. This file alone knows where in a
-row they are; others ask `parts`.
+A row of K half-lives holds 3·K + 4 numbers: the shape and the exposure that polls have added to the prior, faded, the
+standing of each half-life, its log likelihood of what the polls found, faded too; and last, once for all half-lives,
+what the polls said as they said it (`core.evidence`), from which the prior and intervals for the rate are read. This
+file alone knows where in a row they are; others ask `parts` and `said`.
 
 Rules of this file:
 1. Only scalars and small arrays, so that it compiles; the caller gives the room (`Scratch`) to work in.
@@ -10,6 +11,8 @@ Rules of this file:
    source we know nothing about, and a better prior serves every source at once.
 3. The value of a poll is the mean of the beliefs' values, weighted by their standing: it is linear in the law of
    the first change, so no single half-life need be chosen.
+4. What polls said fades with the half-life that foretells best, and hardly while that is the slowest: a source that
+   keeps its rate is known the better the longer it is polled. Rows without room for it do without.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unstale.core.checks import Floats
+from unstale.core.evidence import together
 from unstale.core.learning.compiled import compiled
 from unstale.core.learning.gamma import after_change
 from unstale.core.learning.harm import Harm, harm_value
@@ -33,6 +37,16 @@ _CLOSE = 1e-3
 _STEPS = 60
 #: the least probability an outcome is given: no surprise can rule a half-life out for ever
 _LEAST = 1e-12
+#: intervals that differ by less are taken for equal
+_ALIKE = 1e-3
+
+
+#: numbers that keep what polls said: changes of known time, time without changes, late polls and their span
+SAID = 4
+#: how much longer than it says the slowest half-life lasts for what polls said
+_SLOWER = 10.0
+
+_one_more = compiled(together)
 
 
 class Shared(NamedTuple):
@@ -60,17 +74,17 @@ def scratch(half_lives: int) -> Scratch:
 
 def width(half_lives: int) -> int:
     """The numbers in a row."""
-    return 3 * half_lives
+    return 3 * half_lives + SAID
 
 
 def parts(rows: Floats) -> tuple[Floats, Floats, Floats]:
     """The shapes, exposures and standings in a row or in many, a column for each half-life: views, to be written too.
 
-    >>> [part.tolist() for part in parts(np.arange(6.0))]
+    >>> [part.tolist() for part in parts(np.arange(10.0))]
     [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
     """
-    count = rows.shape[-1] // 3
-    return rows[..., :count], rows[..., count : 2 * count], rows[..., 2 * count :]
+    count = (rows.shape[-1] - SAID) // 3
+    return rows[..., :count], rows[..., count : 2 * count], rows[..., 2 * count : 3 * count]
 
 
 def favoured(row: Floats, shared: Shared) -> float:
@@ -110,12 +124,47 @@ def foretold(at: Scratch, elapsed: float, changed: bool) -> float:
 
 
 @compiled
+def note(row: Floats, shared: Shared, at: Scratch, elapsed: float, passed: float, changed: bool, since: float) -> None:
+    """Keep in a gathered row what a poll said, before it is learned from; arguments as `learn` has them."""
+    count = len(shared.half_lives)
+    said = 3 * count
+    if len(row) < said + SAID:
+        return
+    if row[said] + row[said + 1] + row[said + 2] == 0.0:
+        # Kept by a version that had no such numbers, or blank: what the slowest half-life knows, which is 0 then.
+        row[said], row[said + 1] = row[0], row[count]
+    best, rate = 0, 0.0
+    for k in range(count):
+        rate += at.weight[k] * at.shape[k] / at.exposure[k]
+        if at.weight[k] > at.weight[best]:
+            best = k
+    kept = 2.0 ** (-elapsed / (shared.half_lives[best] * (_SLOWER if best == 0 else 1.0)))
+    for k in range(said, said + 3):
+        row[k] *= kept
+    if not changed:
+        row[said + 1] += passed
+    elif since == since:
+        row[said] += 1.0
+        row[said + 1] += since
+    elif passed > 0.0:
+        late, span = row[said + 2], row[said + 3]
+        if late == 0.0:
+            span = passed
+        if abs(passed - span) <= _ALIKE * span:
+            late += 1.0
+        else:
+            late, span = _one_more(late, span, passed, rate)
+        row[said + 2], row[said + 3] = late, span
+
+
+@compiled
 def learn(row: Floats, shared: Shared, at: Scratch, elapsed: float, passed: float, changed: bool, since: float) -> None:
     """Teach a gathered row what a poll found.
 
     `elapsed` is the time since the last answer, `passed` the same on the fleet's clock. `since` is how long ago the
     source says it last changed, on that clock, or NaN: exact then, and matched by two moments otherwise.
     """
+    note(row, shared, at, elapsed, passed, changed, since)
     count = len(shared.half_lives)
     for k in range(count):
         still = -at.shape[k] * math.log1p(passed / at.exposure[k])

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.special import gammaincinv
 
 from unstale.core.checks import Floats
 from unstale.core.learning.columns import SharedTiming, all_passed
-from unstale.core.learning.learner import Learner
+from unstale.core.learning.learner import HALF_LIVES, Learner
 from unstale.core.learning.mixture import Shared, parts
+from unstale.core.learning.said import rates_between, said
 from unstale.core.learning.state import WIDTH, unpacked
 
 __all__ = ["WIDTH", "BelievedColumns", "BelievedSources", "Outlook", "even_freshness", "outlook"]
@@ -65,7 +65,7 @@ def outlook(held: BelievedSources, now: float) -> Outlook:
 
     A copy is still fresh with the probability that nothing changed since its source last answered: the mean over
     the half-lives of (1 + t/exposure)^−shape, t the time since then on the fleet's clock. Its expected age is the
-    integral of one minus that. The rate's interval is that of the one Gamma with the mixture's mean and variance.
+    integral of one minus that. The rate's interval is read from what polls said (`said`).
     """
     shared, timing = _state(held)
     passed, none = all_passed(held.last, held.found, now, timing), np.isneginf(held.last)
@@ -102,14 +102,12 @@ def _state(held: BelievedSources) -> tuple[Shared, SharedTiming]:
 def _outlook(rows: Floats, passed: Floats, shared: Shared) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     shape, exposure, weight = _beliefs(rows, shared)
     mean = (weight * shape / exposure).sum(axis=1)
-    variance = (weight * shape * (shape + 1.0) / exposure**2).sum(axis=1) - mean**2
-    pooled = mean**2 / np.maximum(variance, 1e-300)
-    low, high = (gammaincinv(pooled, level) * mean / pooled for level in (0.5 - LEVEL / 2, 0.5 + LEVEL / 2))
+    low, high = rates_between(said(rows, len(HALF_LIVES)), shared.prior, LEVEL)
     stretch, more = np.log1p(passed[:, None] / exposure), np.where(shape == 1.0, 1e-12, 1.0 - shape)
     fresh = (weight * np.exp(-shape * stretch)).sum(axis=1)
     # exposure·∫ e^((1−shape)·l) dl up to log(1 + t/exposure) is the time for which it is fresh
     age = passed - (weight * exposure * np.expm1(more * stretch) / more).sum(axis=1)
-    return mean, low, high, fresh, np.maximum(age, 0.0)
+    return mean, np.minimum(low, mean), np.maximum(high, mean), fresh, np.maximum(age, 0.0)
 
 
 def _beliefs(rows: Floats, shared: Shared) -> tuple[Floats, Floats, Floats]:
