@@ -13,17 +13,20 @@ from typing import TYPE_CHECKING
 import click
 
 from unstale.cli.show import Stages, console
-from unstale.errors import InputError, sentence
+from unstale.errors import InputError, require, sentence
 from unstale.writing import whole_file
 
 if TYPE_CHECKING:
     from unstale.core.penalties import Penalty
     from unstale.core.processes import Process
+    from unstale.core.trace import Trace
     from unstale.report.papers.build import Findings
     from unstale.report.papers.item import SimulatedMean
 
 #: polls in each simulation: errors of a few parts in ten thousand, in a fraction of a second
 POLLS = 1_000_000
+#: changes of one source that can be drawn
+FEWEST = 10
 
 
 @click.command()
@@ -31,10 +34,16 @@ POLLS = 1_000_000
 @click.option("--check", is_flag=True, help="Only compare; exit 1 if a value left its tolerance.")
 @click.option("--only", type=click.Choice(("000", "001", "002", "003", "004")), help="One paper instead of all.")
 @click.option("--no-simulation", is_flag=True, help="Leave out the simulations.")
-def papers(output: str | None, check: bool, only: str | None, no_simulation: bool) -> None:
+@click.option("--trace", "history", metavar="TRACE", help="Draw the figures of change histories of this one.")
+@click.option("--source", metavar="NAME", help="With --trace: 003 Figure 9 of this source, not of the busiest.")
+def papers(
+    output: str | None, check: bool, only: str | None, no_simulation: bool, history: str | None, source: str | None
+) -> None:
     """Compute every table, figure and quoted number of the papers again, and say where they are right.
 
-    Writes one file of HTML that needs no network. With --check it writes nothing unless a directory is given.
+    Writes one file of HTML that needs no network. The histories that the papers measured were never published: drawn
+    ones with the laws they print stand in for them in 000 Figure 11 and 003 Figure 9, or TRACE does. With --check it
+    writes nothing unless a directory is given.
 
     \b
       unstale papers -o report
@@ -43,6 +52,7 @@ def papers(output: str | None, check: bool, only: str | None, no_simulation: boo
     """
     started = time.perf_counter()
     simulate = None if no_simulation else _simulate
+    trace = _history(history, source)
     with Stages() as stages:
         stages.next("loading")
         from unstale.report.papers.build import build
@@ -59,12 +69,28 @@ def papers(output: str | None, check: bool, only: str | None, no_simulation: boo
         findings = build(only, simulate)
         if file is not None:
             stages.next("drawing")
-            text = render(findings, simulate, _facts(no_simulation))
+            text = render(findings, simulate, _facts(no_simulation), trace=trace, source=source)
             with whole_file(file) as out:
                 out.write(text.encode())
     _print(findings, file, time.perf_counter() - started)
     if check and findings.failed:
         sys.exit(1)
+
+
+def _history(file: str | None, source: str | None) -> Trace | None:
+    """The trace to draw, if there is one, with the source that is asked for."""
+    if file is None:
+        require(source is None, "--source", repr(source), "is a source of --trace", "give the trace as well")
+        return None
+    from unstale.traces.read import read
+
+    trace, _ = read(file)
+    known = source is None or source in trace.names
+    require(known, "--source", repr(source), f"is not in {file}", "name one that is")
+    row = trace.names.index(source) if source is not None else int(trace.counts().argmax())
+    many = int(trace.counts()[row])
+    require(many >= FEWEST, "--trace", repr(file), f"has {many} changes of that source", f"give {FEWEST} at least")
+    return trace
 
 
 def _simulate(

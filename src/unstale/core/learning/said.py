@@ -20,7 +20,9 @@ def said(rows: Floats, half_lives: int) -> Evidence:
     >>> said(np.array([[2.0, 5.0, 0.0, 1.0, 3.0, 4.0, 9.0]]), 1).late.tolist()
     [4.0]
     """
-    shape, exposure, late, span = np.array(rows[:, 3 * half_lives : 3 * half_lives + SAID].T)
+    shape, exposure, late, span = np.zeros((SAID, len(rows)))
+    if rows.shape[1] >= 3 * half_lives + SAID:
+        shape, exposure, late, span = np.array(rows[:, 3 * half_lives : 3 * half_lives + SAID].T)
     older = (shape == 0.0) & (exposure == 0.0) & (late == 0.0)
     shape[older], exposure[older] = rows[older, 0], rows[older, half_lives]
     return Evidence(shape, exposure, late, np.where(late > 0.0, span, 1.0))

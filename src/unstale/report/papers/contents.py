@@ -46,14 +46,14 @@ CHAPTERS = (
                 "Section 2: after a poll",
                 "Until the next poll, expected freshness falls from 1 and age grows.",
                 ("C.E[F],E[A]",),
-                ("000 Figure 3",),
+                ("000 Figure 2", "000 Figure 3"),
             ),
             Group(
                 "Table 2: orders of polls",
                 "Freshness and age of sources that all change equally often, polled in fixed, random and purely "
                 "random order. The table prints formulas; here they are evaluated and simulated.",
                 ("C.T2.F.*", "C.T2.A.*", "C.T2.limits", "C.T2.finiteN.*", "C.L2"),
-                ("000 Figure 6",),
+                ("000 Figure 5", "000 Figure 6", "000 Figure 14"),
                 ("000 Table 2",),
             ),
             Group("Section 4: what the orders mean in practice", "Claims read off Figure 6.", ("C.S4.*",)),
@@ -62,7 +62,7 @@ CHAPTERS = (
                 "Change rates of a fleet follow a gamma law with coefficient of variation δ. Polling everything "
                 "equally often beats polling in proportion to change rates, for every law (Theorems 3 and 4).",
                 ("C.Ex1", "C.T3.*", "C.F7.*", "C.Thm3-4"),
-                ("000 Figure 7",),
+                ("000 Figure 4", "000 Figure 7"),
                 ("000 Table 3",),
             ),
             Group(
@@ -91,7 +91,7 @@ CHAPTERS = (
                 "Of the histogram of change intervals only 23 % (daily) and 15 % (weekly) are quoted in the text; "
                 "16, 17 and 29 % are assumed. Other histograms fit as well, so the match does not prove this one.",
                 ("C.T6.*", "C.6.3.pct"),
-                (),
+                ("000 Figure 11", "000 Figure 12"),
                 ("000 Table 6",),
             ),
         ),
@@ -152,7 +152,7 @@ CHAPTERS = (
                 "Wikipedia",
                 "What the paper quotes of edits, and what follows from it.",
                 ("L3.Lambda*", "L3.Gbps", "L3.wiki.inconsistent", "L3.GWB.*", "L3.Hurst"),
-                ("003 Figure 10",),
+                ("003 Figure 9", "003 Figure 10"),
             ),
         ),
     ),
