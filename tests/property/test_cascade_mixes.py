@@ -43,7 +43,7 @@ def drawn(rng: np.random.Generator, deep: bool = True) -> Process:
     return made[kind].with_rate(rate)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [*range(8), 9, 37])
 def test_any_mix_has_a_freshness_that_falls_with_depth(seed: int) -> None:
     rng = np.random.default_rng([25, seed])
     for _ in range(5):
@@ -67,3 +67,18 @@ def test_a_history_of_many_gaps_below_steep_polls() -> None:
     gaps = np.random.default_rng(3).lognormal(0, 1, 38)
     one, two = (cascade_levels(Empirical(gaps), chain)[-1] for chain in ([steep, smooth], [smooth, steep]))
     assert one == pytest.approx(two, rel=1e-9)
+
+
+def test_what_is_dear_to_compute_is_not_computed_again_for_every_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, survival = [0], Superposition.survival
+
+    def counted(self: Superposition, x: object) -> object:
+        asked[0] += np.size(x)
+        return survival(self, x)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Superposition, "survival", counted)
+    both = Superposition([Pareto(3.8, 4.3), Gamma(0.3, 5.1)])
+    levels = cascade_levels(Constant(10.9), [Weibull(0.3, 0.02), both, both, Uniform(0.05, 0.6)])
+    assert levels[-1] < levels[-2]
+    # once per integral it would be millions
+    assert asked[0] < 50_000

@@ -19,7 +19,7 @@ from scipy.special import zeta
 from unstale.core.checks import Floats, number, numbers, plain
 from unstale.core.inverse import change_process
 from unstale.core.lags import trails
-from unstale.core.processes import Poisson, Process
+from unstale.core.processes import Poisson, Process, Superposition
 from unstale.core.processes.named import polling
 from unstale.core.quadrature import integrate
 from unstale.core.replication.redundancy import whole
@@ -141,8 +141,8 @@ class _Level:
     #: in units of `scale`: how far the law is tabulated, beyond which it is next to nothing
     far: float = _FAR
 
-    def averaged(self, polls: Process) -> _Level:
-        """The level below: E[law(y + A)], A the age of polls."""
+    def averaged(self, polls: Process, density: Law) -> _Level:
+        """The level below: E[law(y + A)], A the age of polls, which has this density."""
 
         def law(y: Floats) -> Floats:
             # Some at a time: with many bends each integral has thousands of panels.
@@ -154,7 +154,7 @@ class _Level:
             kinks = [np.full_like(y, k) for k in polls.kinks] + [np.maximum(k - y, 0.0) for k in self.bends]
             points = np.sort(np.minimum([np.zeros_like(y), *kinks, last], last), axis=0)
             whole, _ = integrate(
-                lambda x, y: np.asarray(polls.age_density(x)) * (self.law(x + y) + base),
+                lambda x, y: density(x) * (self.law(x + y) + base),
                 list(points),
                 args=[y],
                 scale=min(polls.mean, self.scale),
@@ -197,13 +197,18 @@ class _Level:
                 break
         order = np.argsort(np.concatenate(starts))
         edges, table = np.concatenate(starts)[order], np.concatenate(weights)[np.argsort(np.concatenate(starts[1:]))]
+        rows = list(np.ascontiguousarray(table.T))
 
         def law(y: Floats) -> Floats:
             place = np.log1p(y / self.scale)
             panel = np.clip(np.searchsorted(edges, place, side="right") - 1, 0, len(table) - 1)
             low, high = edges[panel], edges[panel + 1]
             x = np.clip((2.0 * place - low - high) / (high - low), -1.0, 1.0)
-            value = chebyshev.chebval(x, np.moveaxis(table[panel], -1, 0), tensor=False)
+            # Clenshaw's recurrence, coefficient by coefficient: each is a short row that stays in the cache.
+            value, before = np.take(rows[-1], panel), np.zeros_like(x)
+            for row in rows[-2:0:-1]:
+                value, before = 2.0 * x * value - before + np.take(row, panel), value
+            value = x * value - before + np.take(rows[0], panel)
             return np.exp(value) if heavy else np.where(y >= self.end, 0.0, np.maximum(value, 0.0))
 
         return _Level(law, self.scale, self.end, self.bends, self.far)
@@ -211,16 +216,34 @@ class _Level:
 
 def _levels(changes: Process, chain: list[Process]) -> list[_Level]:
     """The replicas of a chain, each an average of the one above it."""
-    end = changes.end
-    if np.isinf(end) and np.isinf(changes.tail):
-        end = changes.mean
-        while float(changes.age_survival(end)) > _CUT:
+    found = [_of(changes, lambda y: np.asarray(changes.age_survival(y)))]
+    for polls in chain:
+        # All levels but the last are asked thousands of times for the same ages: what is dear is written down first.
+        dear = isinstance(polls, Superposition) and polls is not chain[-1]
+        level = found[-1].tabulated() if len(found) > 1 else found[0]
+        found.append(level.averaged(polls, _density(polls, dear)))
+    return found[1:]
+
+
+def _density(polls: Process, dear: bool) -> Law:
+    def density(y: Floats) -> Floats:
+        return np.asarray(polls.age_density(y))
+
+    if not dear:
+        return density
+    table = _of(polls, density).tabulated().law
+    # Where polls cannot be that old the table has nothing to say.
+    return lambda y: np.where(y < polls.end, table(y), 0.0)
+
+
+def _of(process: Process, law: Law) -> _Level:
+    """A law of a process that falls like its ages do."""
+    end = process.end
+    if np.isinf(end) and np.isinf(process.tail):
+        end = process.mean
+        while float(process.age_survival(end)) > _CUT:
             end *= 2.0
     far = _FAR
-    while np.isinf(end) and far > 1.0 and float(changes.age_survival(far * changes.mean)) < _LEFT:
+    while np.isinf(end) and far > 1.0 and float(process.age_survival(far * process.mean)) < _LEFT:
         far **= 0.9
-    source = _Level(lambda y: np.asarray(changes.age_survival(y)), changes.mean, end, changes.kinks, far)
-    found = [source.averaged(chain[0])]
-    for polls in chain[1:]:
-        found.append(found[-1].tabulated().averaged(polls))
-    return found
+    return _Level(law, process.mean, end, process.kinks, far)
