@@ -101,6 +101,8 @@ class Design:
     #: polls that the source receives
     source_polls: float = 0.0
     problem: str = ""
+    #: polls of each machine by depth, where they differ
+    rates: tuple[float, ...] = ()
 
     @property
     def feasible(self) -> bool:
