@@ -168,7 +168,7 @@ COLLECTION = model(
     "Collection",
     record(
         id=whole(1),
-        address=text(),
+        address=text(8192),
         listing=text(100),
         members=whole(0),
         state=text(among=["used", "trusted", "new", "not believed"]),
