@@ -153,6 +153,7 @@ def test_rates_with_units_in_one_file_and_numbers_in_another(tmp_path: Path) -> 
     assert got.price == pytest.approx(want.price, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_answer_does_not_depend_on_the_engine(tmp_path: Path) -> None:
     pattern = split(weighed(), tmp_path / "in")
     here = plan_parts(pattern, Here(), budget=900)
@@ -279,6 +280,7 @@ def test_without_dask_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
         engine_of("dask")
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path) -> None:
     pattern = split(weighed(), tmp_path / "in")
     words = [pattern, "--budget", "900/day", "--engine", "processes:1", "-o", str(tmp_path / "out")]
