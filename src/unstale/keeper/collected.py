@@ -18,7 +18,7 @@ import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.learning.columns import Bits, Integers, expected_cost
-from unstale.core.learning.learner import HALF_LIVES, Learner
+from unstale.core.learning.learner import Learner
 from unstale.core.signals.choices import Mind, look, next_unasked, pending, renew_rates, worth_polling
 from unstale.core.signals.hearing import hear, taught
 from unstale.core.signals.pricing import price_near
@@ -115,7 +115,7 @@ class Collected:
         self._pause = np.full(len(known), self._trial)
         least = max(0.5 * float(cost.min(initial=1.0)) / self._budget, 1e-4 * scale)
         self._grid = np.geomspace(least, max(self._trial, 3.0 * scale, 2.0 * least), _GRID)
-        self._table, self._row = plain_table(), np.zeros(3 * len(HALF_LIVES))
+        self._table, self._row = plain_table(), np.zeros(learner.columns.rows.shape[1])
         for group in known:
             self._remember(group)
         self._settle()

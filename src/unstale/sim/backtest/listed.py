@@ -90,7 +90,7 @@ class _Player:
         if not sees.listing:
             self.collections.trusted[:] = False
             self.collections.due[:] = np.inf
-        self.table, self.row = plain_table(), np.zeros(3 * len(HALF_LIVES))
+        self.table, self.row = plain_table(), np.zeros(self.learner.columns.rows.shape[1])
 
     def play(self) -> tuple[Polls, Floats]:
         setting, learner, told = self.setting, self.learner, self.told
