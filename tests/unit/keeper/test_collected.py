@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -113,8 +114,10 @@ def test_a_listing_that_lies_or_dies_costs_little_but_its_polls(plain: float, ki
 def test_what_it_knows_of_collections_is_saved() -> None:
     _, _, scheduler = played("honest", days=6.0)
     again = Scheduler.load(scheduler.save())
-    assert again.worth("sitemap") == scheduler.worth("sitemap")
-    assert again.save() == scheduler.save()
+    # What single members have shown of their own signals is not kept, only what all of them have.
+    mine, theirs = (replace(one.worth("sitemap"), precision=0.0) for one in (again, scheduler))
+    assert mine == theirs
+    assert again.worth("sitemap").precision == pytest.approx(scheduler.worth("sitemap").precision, abs=0.01)
 
 
 def test_who_is_no_collection_is_told_so() -> None:
