@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from unstale.report.papers.build import Findings, ReportRow
-from unstale.report.papers.contents import Chapter, Group
+from unstale.report.papers.contents import Chapter, ItemGroup
 from unstale.report.papers.figure import Drawing
 from unstale.report.papers.item import NOT_REPEATED, ItemPart, SimulatedMean
 from unstale.report.papers.tables import TABLES, Cell, Table, rounds_to
@@ -146,7 +146,9 @@ def _chapter(chapter: Chapter, findings: Findings, figures: dict[str, str], draw
     )
 
 
-def _group(anchor: str, group: Group, findings: Findings, figures: dict[str, str], drawings: dict[str, Drawing]) -> str:
+def _group(
+    anchor: str, group: ItemGroup, findings: Findings, figures: dict[str, str], drawings: dict[str, Drawing]
+) -> str:
     rows = [findings.rows[id_] for id_ in group.ids if id_ in findings.rows]
     if not rows:
         return ""
