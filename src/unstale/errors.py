@@ -51,6 +51,10 @@ class StoreLostError(StoreError):
     """The store's file was deleted, replaced or cut under us: trying again would write into nothing."""
 
 
+class OlderStoreError(StoreError):
+    """The store was made by an earlier version and is only read: opening it for writing brings it up."""
+
+
 class ReplicaError(UnstaleError):
     """Other replicas could not do it: none has a copy, or one broke off."""
 

@@ -9,21 +9,24 @@ from pathlib import Path
 import numpy as np
 
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.core.learning.learner import HALF_LIVES, Learner
-from unstale.core.learning.state import kept
+from unstale.core.learning.learner import Learner
+from unstale.core.learning.mixture import parts
+from unstale.core.learning.state import WIDTH, kept
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Entry, Listing, Price
 
 NOW = 1_700_000_000.0
 HOUR = 3600.0
-COUNT = len(HALF_LIVES)
 #: the prior of every source in these stores
 SHAPE, EXPOSURE = 1.0, HOUR
 
 
 def belief(shape: float, exposure: float) -> bytes:
     """A row under which a source is believed to be Gamma(shape, exposure), whatever the half-life."""
-    return np.array([shape - SHAPE] * COUNT + [exposure - EXPOSURE] * COUNT + [0.0] * COUNT).tobytes()
+    row = np.zeros(WIDTH)
+    shapes, exposures, _ = parts(row)
+    shapes[:], exposures[:] = shape - SHAPE, exposure - EXPOSURE
+    return row.tobytes()
 
 
 def survival(t: float, shape: float, exposure: float) -> float:

@@ -76,6 +76,7 @@ def take_out(db: apsw.Connection, sources: Iterable[tuple[int]]) -> None:
 
 
 def count(db: apsw.Connection, more: Mapping[str, int]) -> None:
+    """Add to counters."""
     db.executemany(
         "INSERT INTO counters(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = value + excluded.value",
         ((name, value) for name, value in more.items() if value),

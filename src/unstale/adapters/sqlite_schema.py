@@ -13,7 +13,7 @@ from pathlib import Path
 
 import apsw
 
-from unstale.errors import StoreError, sentence
+from unstale.errors import OlderStoreError, StoreError, sentence
 
 #: "unst" in the file's header: another program's database is not ours to migrate
 APPLICATION = 0x756E7374
@@ -134,7 +134,7 @@ def connect_reading(path: Path) -> apsw.Connection:
     version = db.pragma("user_version")
     if version < len(MIGRATIONS):
         db.close()
-        raise StoreError(
+        raise OlderStoreError(
             sentence(
                 "store",
                 repr(str(path)),

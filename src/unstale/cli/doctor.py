@@ -103,6 +103,7 @@ def replay_all(replica: ReadStore, standing: FleetColumns, quick: bool) -> Repla
 
 
 def _compare(replica: ReadStore, ids: list[int]) -> tuple[np.ndarray[Any, Any], float]:
+    from unstale.core.learning.mixture import learned
     from unstale.core.learning.outlook import WIDTH
 
     before = replica.columns_of(ids, WIDTH)
@@ -114,9 +115,11 @@ def _compare(replica: ReadStore, ids: list[int]) -> tuple[np.ndarray[Any, Any], 
     if len(after.source) != len(ids):
         return np.array([0, 0, 0, 0, len(ids)]), 0.0
     still = (before.beliefs == after.beliefs).all(axis=1) & (before.last == after.last)
-    same = (taught.rows == before.beliefs).all(axis=1) & (taught.last == before.last)
+    # Not what polls said beside it: an earlier version kept none, and who goes on from there never has it all.
+    ours, stored = learned(taught.rows), learned(before.beliefs)
+    same = (ours == stored).all(axis=1) & (taught.last == before.last)
     differ = still & taught.known & ~same
-    off = np.abs(taught.rows - before.beliefs)[differ] / np.maximum(np.abs(before.beliefs[differ]), 1.0)
+    off = np.abs(ours - stored)[differ] / np.maximum(np.abs(stored[differ]), 1.0)
     worst = float(off.max(initial=0.0))
     if (taught.last != before.last)[differ].any():
         worst = math.inf
@@ -159,6 +162,9 @@ def _waiting(standing: FleetColumns, now: float, budget: float) -> Iterator[str]
     if never := int(np.isposinf(standing.due[awake]).sum()):
         yield f"due times of {counted(never)} are never: poll them with `unstale hint`"
     cost = float(standing.cost[awake].sum())
+    if standing.price is not None and standing.price.budget > 0.0:
+        # They were found at the budget of then.
+        budget = min(budget, standing.price.budget)
     if cost > 0.0:
         scale = EXPLORE * cost / budget
         longest = np.maximum(np.minimum(standing.longest, scale), standing.shortest)

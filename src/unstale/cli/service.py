@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unstale.calendar import DAYS, Hours
 from unstale.cli.locking import beside
 from unstale.cli.settings import Settings, is_shared, near
-from unstale.errors import MissingExtraError, StoreError, sentence
+from unstale.errors import MissingExtraError, OlderStoreError, StoreError, sentence
 
 if TYPE_CHECKING:
     from unstale.adapters.admission import Admission
@@ -31,7 +31,22 @@ def read_store(settings: Settings) -> ReadStore:
     from unstale.adapters.sqlite_replica import SqliteReplica
 
     _there(settings)
+    try:
+        return SqliteReplica(settings.store)
+    except OlderStoreError as older:
+        _bring_up(settings, older)
     return SqliteReplica(settings.store)
+
+
+def _bring_up(settings: Settings, older: OlderStoreError) -> None:
+    """Bring the store of an earlier version up, as any command that writes would, unless its engine is running."""
+    from unstale.cli.compose import alone
+
+    try:
+        with alone(settings):
+            write_store(settings).close()
+    except StoreError:
+        raise older from None
 
 
 def write_store(settings: Settings, *, create: bool = False) -> Store:

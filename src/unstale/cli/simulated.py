@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 def numbers(row: ScenarioRow) -> dict[str, Any]:
+    """A row as JSON has it: what was measured, with its error, beside what was predicted."""
     return {
         "name": row.name,
         "polls": row.polls,
@@ -32,10 +33,12 @@ def numbers(row: ScenarioRow) -> dict[str, Any]:
 
 
 def pair(value: Any, error: Any, want: Any) -> dict[str, float | None]:
+    """What was simulated with its error, and what was predicted, if anything was."""
     return {"simulated": float(value), "error": float(error), "predicted": None if want is None else float(want)}
 
 
 def print_report(report: dict[str, Any]) -> None:
+    """Print a report as a table."""
     out = console()
     if "scenario" in report:
         from unstale.sim.scenarios import SCENARIOS
@@ -79,6 +82,7 @@ def _old(pair: dict[str, Any]) -> tuple[str, str]:
 
 
 def draw_series(series: Series, path: str) -> None:
+    """Draw freshness over time into a file, and say so."""
     from unstale.report.simulation import draw
 
     columns = {

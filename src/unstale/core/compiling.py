@@ -18,6 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: what compiled functions are made of
 TOGETHER = (
     "belief",
+    "evidence",
     "gamma2",
     "objectives",
     "penalties",
@@ -36,6 +37,7 @@ TOGETHER = (
     "signals.scalars",
     "signals.trust",
     "signals.choices",
+    "signals.hearing",
 )
 
 

@@ -56,6 +56,7 @@ def seconds(name: str, value: Any) -> float:
 
 
 def options_of(given: Mapping[str, Any], base: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options that a row gives, in one table or in fields of their own, on top of those it starts from."""
     own: dict[str, Any] = dict(table_of("options", given["options"])) if "options" in given else {}
     headers: dict[str, Any] = dict(table_of("headers", given["headers"])) if "headers" in given else {}
     for name, value in given.items():
@@ -70,6 +71,7 @@ def options_of(given: Mapping[str, Any], base: Mapping[str, Any]) -> Mapping[str
 
 
 def table_of(name: str, value: Any) -> Mapping[str, Any]:
+    """A table that a field holds, in JSON where the list has only text."""
     if isinstance(value, str):
         try:
             value = json.loads(text_of(name, value), parse_constant=no_number)
@@ -89,10 +91,12 @@ def loose(text: str) -> Any:
 
 
 def no_number(name: str) -> float:
+    """What JSON would take for a number and is none."""
     raise ValueError(name)
 
 
 def text_of(name: str, value: Any) -> str:
+    """The text that a field holds."""
     if not isinstance(value, str):
         if isinstance(value, bool | int | float):
             return str(value)
@@ -107,6 +111,7 @@ def text_of(name: str, value: Any) -> str:
 def number_of(
     name: str, given: Mapping[str, Any], default: float, *, least: float | None = None, above: float | None = None
 ) -> float:
+    """The number that a field holds, within its bounds, or what holds without one."""
     if name not in given:
         return default
     value = given[name]
@@ -121,6 +126,7 @@ def number_of(
 
 
 def flag_of(value: Any) -> bool:
+    """Yes or no, in the words that people write."""
     found = value if isinstance(value, bool) else _FLAGS.get(str(value).strip().lower())
     if found is None:
         raise InputError(sentence("paused", repr(value)[:40], "is neither yes nor no", "write yes, no or nothing"))

@@ -32,7 +32,7 @@ _CHOICES, _PHASES = np.concatenate([np.geomspace(0.05, 1.0, 9), np.geomspace(1.2
 
 
 @dataclass(frozen=True, slots=True)
-class Gain:
+class Advantage:
     """Freshness of both by weight, means over worlds, and the standard error of their difference."""
 
     name: str
@@ -42,7 +42,7 @@ class Gain:
     worlds: int
 
     @property
-    def gain(self) -> float:
+    def advantage(self) -> float:
         """What reacting gained: freshness, negative if hindsight was worth more."""
         return self.ours - self.hindsight
 
@@ -83,7 +83,7 @@ def world(name: str, seed: int, sources: int = SOURCES, days: float = DAYS) -> T
     return Trace.of(names, DAY * np.concatenate(times))
 
 
-def gain_of(name: str, worlds: Iterable[tuple[Trace, int]], polls_per_change: float = 1.0) -> Gain:
+def advantage_of(name: str, worlds: Iterable[tuple[Trace, int]], polls_per_change: float = 1.0) -> Advantage:
     """What reacting gains in some worlds, each with the seed of its polls."""
     pairs = []
     for trace, seed in worlds:
@@ -99,13 +99,15 @@ def gain_of(name: str, worlds: Iterable[tuple[Trace, int]], polls_per_change: fl
     found = np.array(pairs)
     apart = found[:, 0] - found[:, 1]
     error = float(apart.std(ddof=1) / np.sqrt(len(found))) if len(found) > 1 else float("nan")
-    return Gain(name, float(found[:, 0].mean()), float(found[:, 1].mean()), error, len(found))
+    return Advantage(name, float(found[:, 0].mean()), float(found[:, 1].mean()), error, len(found))
 
 
-def gains(seeds: Iterable[int], sources: int = SOURCES, polls_per_change: float = 1.0) -> list[Gain]:
+def advantages(seeds: Iterable[int], sources: int = SOURCES, polls_per_change: float = 1.0) -> list[Advantage]:
     """What reacting gains in each class, over worlds with these seeds."""
     each = list(seeds)
-    return [gain_of(name, [(world(name, seed, sources), seed) for seed in each], polls_per_change) for name in CLASSES]
+    return [
+        advantage_of(name, [(world(name, seed, sources), seed) for seed in each], polls_per_change) for name in CLASSES
+    ]
 
 
 def hindsight(setting: Setting, budget: float, seed: int) -> Polls:

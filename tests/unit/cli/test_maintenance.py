@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from support.kept_store import HOUR, keep
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.maintenance import backup, doctor
+from unstale.core.learning.state import WIDTH
 from unstale.errors import StoreError
 from unstale.ports import Listing
 
@@ -61,7 +62,7 @@ def test_a_backup_is_a_store_of_its_own(store: Path, kept: tuple[Path, float], t
     assert " kB in " in done.stdout
     ours, theirs = SqliteStore(tmp_path / "again.db"), SqliteStore(kept[0])
     assert ours.counters() == theirs.counters()
-    assert (ours.fleet(15).beliefs == theirs.fleet(15).beliefs).all()
+    assert (ours.fleet(WIDTH).beliefs == theirs.fleet(WIDTH).beliefs).all()
     assert ours.verify() == []
     ours.close()
     theirs.close()

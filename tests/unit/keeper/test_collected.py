@@ -107,7 +107,7 @@ def test_an_honest_listing_takes_most_of_the_staleness_away(plain: float) -> Non
 def test_a_listing_that_lies_or_dies_costs_little_but_its_polls(plain: float, kind: str) -> None:
     stale, spent, scheduler = played(kind)
     assert spent <= 1.02
-    assert stale < plain + 0.01 if kind != "dead" else stale < plain + 0.015
+    assert stale < plain + 0.015
     assert kind == "dead" or not scheduler.worth("sitemap").used
 
 

@@ -10,7 +10,7 @@ from unstale.sim.backtest.oracle import oracle
 from unstale.sim.backtest.polls import even, measure
 from unstale.sim.backtest.setting import Setting
 from unstale.sim.backtest.uniform import uniform
-from unstale.sim.feedback import CLASSES, gain_of, hindsight, world
+from unstale.sim.feedback import CLASSES, advantage_of, hindsight, world
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -19,7 +19,7 @@ def test_the_opponent_is_no_weaker_than_any_even_plan_we_know(name: str) -> None
     setting = Setting.of(trace, start=0.0)
     others = [measure(setting, rule(setting, 1.0, 1)).freshness.mean() for rule in (oracle, uniform)]
     best = measure(setting, hindsight(setting, setting.budget(1.0), 1))
-    found = gain_of(name, [(trace, 1)])
+    found = advantage_of(name, [(trace, 1)])
     assert found.hindsight >= max(others) - 0.002
     assert found.hindsight >= best.freshness.mean() - 0.01
     # it polls no more than it may, but for its free look at the beginning
@@ -45,8 +45,8 @@ def test_hindsight_finds_the_optimum_of_two_sources_by_brute_force() -> None:
 
 def test_a_gain_has_the_error_of_its_worlds() -> None:
     worlds = [(world("bursts", seed, sources=15), seed) for seed in (1, 2, 3)]
-    each = [gain_of("bursts", [one]).gain for one in worlds]
-    found = gain_of("bursts", worlds)
-    assert found.gain == pytest.approx(np.mean(each))
+    each = [advantage_of("bursts", [one]).advantage for one in worlds]
+    found = advantage_of("bursts", worlds)
+    assert found.advantage == pytest.approx(np.mean(each))
     assert found.error == pytest.approx(np.std(each, ddof=1) / np.sqrt(3))
-    assert np.isnan(gain_of("bursts", worlds[:1]).error)
+    assert np.isnan(advantage_of("bursts", worlds[:1]).error)

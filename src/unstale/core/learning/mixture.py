@@ -87,6 +87,11 @@ def parts(rows: Floats) -> tuple[Floats, Floats, Floats]:
     return rows[..., :count], rows[..., count : 2 * count], rows[..., 2 * count : 3 * count]
 
 
+def learned(rows: Floats) -> Floats:
+    """The part of rows that polls are decided by: shapes, exposures and standings, without what polls said."""
+    return rows[..., :-SAID]
+
+
 def favoured(row: Floats, shared: Shared) -> float:
     """The half-life that has foretold best, in seconds."""
     return float(shared.half_lives[int(np.argmax(parts(row)[2] + shared.favour))])

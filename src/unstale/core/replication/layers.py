@@ -37,8 +37,8 @@ def layered_freshness(change_rate: float, layers: Sequence[Layer], *, even: bool
 
     `Π_{j ≤ i} c_j`, c_j what a machine of layer j would reach if its group polled the source: of a group
     `cooperative_freshness`, of even polls alone (1 − e^(−x))/x, x = change_rate/sync_rate, of random ones 1/(1 + x).
-    Never rises with depth. Poisson changes; groups poll at random. Exact. [004 sects. V, VI; combining them is its
-    future work].
+    Never rises with depth. Poisson changes; groups poll at random. Exact. [004 sect. V and sect. VI; combining them is
+    its future work].
 
     >>> top, leaf = layered_freshness(1.0, [Layer(4, 1.0, 4, 10.0), Layer(12, 5.0)])
     >>> round(top, 9), round(leaf, 9)
@@ -58,7 +58,7 @@ def asked_freshness(change_rate: float, layers: Sequence[Layer], asked: int, *, 
 
     Of a group `Σₙ P(exactly n are fresh)·(1 − C(m−n, asked)/C(m, asked))`, by the chain of `cooperative_freshness`; of
     machines on their own `freshest_freshness`; times the freshness of the layer above. Asking machines with different
-    parents sees no less. Poisson changes. [004 sects. VI, VII].
+    parents sees no less. Poisson changes. [004 sect. VI and sect. VII].
 
     >>> round(asked_freshness(1.0, [Layer(3, 2.0, 3, 0.0)], 3), 9) == round(6 / 7, 9)
     True
