@@ -80,7 +80,7 @@ class Parent:
         words.touch()
         began = time.time()
         order = {
-            "argv": ["unstale", "run", "--events", "--config", str(config), *more],
+            "argv": ["unstale", "run", "--events", "--no-serve", "--config", str(config), *more],
             "out": str(out),
             "words": str(words),
             "environment": environment or {},
