@@ -22,6 +22,7 @@ from support.shown import TOKEN, lived, shown
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.compose import Application, alone
 from unstale.cli.settings import Http, Settings
+from unstale.core.learning.learner import HALF_LIVES
 from unstale.core.learning.outlook import WIDTH
 from unstale.engine.said import BudgetSaid
 from unstale.keeper.outcomes import Answer
@@ -692,11 +693,11 @@ def _million(path: str) -> None:
         )
     store.record([], price=Price(now, 1.0, 1.0, 0.5, 0.4))
     store.close()
-    third = WIDTH // 3
+    each = len(HALF_LIVES)
     shape, exposure, ago = rng.gamma(2.0, 2.0, count), 10 ** rng.uniform(2, 6, count), 10 ** rng.uniform(1, 5, count)
     rows = (
         (
-            struct.pack(f"={WIDTH}d", *([shape[i]] * third + [exposure[i]] * third + [0.0] * third)),
+            struct.pack(f"={WIDTH}d", *([shape[i]] * each + [exposure[i]] * each + [0.0] * (WIDTH - 2 * each))),
             now - ago[i],
             now - 3 * ago[i],
             now + ago[i],

@@ -80,7 +80,7 @@ def test_the_whole_report(tmp_path: Path) -> None:
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids))
     assert set(re.findall(r'href="#([^"]+)"', text)) | set(re.findall(r"url\(#([^)]+)\)", text)) <= set(ids)
-    assert text.count("<figure ") == 20
+    assert text.count("<figure ") == 27
     assert text.count("±&nbsp;") > 60
     for entry in json.loads((files("unstale.report.papers") / "values.json").read_text("utf-8")):
         assert entry["id"].replace("<", "&lt;").replace(">", "&gt;") in text
