@@ -48,7 +48,7 @@ def test_every_item_has_one_place_in_the_report() -> None:
 
 def test_the_figures_of_the_papers_are_all_drawn() -> None:
     wanted = {
-        "000": (3, 6, 7, 9, 10, 17, 18),
+        "000": (2, 3, 4, 5, 6, 7, 9, 10, 14, 17, 18),
         "002": (1, 2),
         "003": (4, 6, 7, 8, 10),
         "004": (3, 4, 7, 9, 11, 12),
@@ -56,7 +56,8 @@ def test_the_figures_of_the_papers_are_all_drawn() -> None:
     names = {f"{paper} Figure {n}" for paper, numbers in wanted.items() for n in numbers}
     assert set(report.DRAWINGS) == names
     placed = [name for chapter in CHAPTERS for group in chapter.groups for name in group.figures]
-    assert sorted(placed) == sorted(report.DRAWINGS)
+    # The others are drawn of histories: of any trace that is given.
+    assert sorted(placed) == sorted([*report.DRAWINGS, "000 Figure 11", "000 Figure 12", "003 Figure 9"])
 
 
 def test_errata_are_those_of_the_documentation() -> None:
@@ -64,7 +65,7 @@ def test_errata_are_those_of_the_documentation() -> None:
     told = [
         [cell.strip() for cell in line.strip("| \n").split("|")]
         for line in text.splitlines()
-        if re.match(r"\| \d", line)
+        if re.match(r"\| \d{1,2} \|", line)
     ]
     assert told == [[str(e.number), e.place, e.printed, e.right, e.why] for e in errata()]
 
