@@ -21,6 +21,9 @@ CERTAIN = 60.0
 #: signals that one doubt may hold; more are as good as so many
 _MOST = 10_000
 
+#: shares below this are 0
+_LEAST = 1e-300
+
 
 def signal_doubt(precision: ArrayLike) -> Floats:
     """The doubt that one signal adds: −log(1 − precision), inf for a signal that never lies.
@@ -189,6 +192,8 @@ def listed_freshness(
 
 
 def _shares(name: str, given: ArrayLike, above: float | None = None) -> Floats:
-    return numbers(
+    found = numbers(
         name, given, above=above, least=None if above is not None else 0.0, most=1.0, remedy="give a share of one"
     )
+    # Smaller ones lose their digits: none at all is nearer.
+    return np.where(found < _LEAST, 0.0, found) if above is None else found
