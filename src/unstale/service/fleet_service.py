@@ -5,8 +5,7 @@ Everything may take a while; any thread may ask, one at a time is answered by th
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -16,7 +15,7 @@ from unstale.core.learning.outlook import WIDTH
 from unstale.engine.said import BUDGET, BudgetSaid, By
 from unstale.errors import InputError, sentence
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Edition, FleetColumns, Observation, ReadStore, Store
+from unstale.ports import Edition, FleetColumns, Observation
 from unstale.service import budget as budgets
 from unstale.service import explain as explaining
 from unstale.service import status as stating
@@ -37,7 +36,6 @@ from unstale.service.records import (
     PricePoint,
     SourceView,
     Status,
-    Terms,
     Totals,
 )
 
@@ -49,17 +47,8 @@ _ALL = 2**62
 class FleetService(FleetChanges):
     """What can be asked of a fleet, and done to it."""
 
-    def __init__(
-        self,
-        store: ReadStore,
-        terms: Terms,
-        *,
-        writing: Callable[[], Store] | None = None,
-        clock: Callable[[], float] = lambda: time.time(),
-    ) -> None:
-        super().__init__(store, terms, writing=writing, clock=clock)
-        #: what the fleet as a whole tells of its parts, and when that was true
-        self._whole: tuple[tuple[object, ...], Whole] | None = None
+    #: what the fleet as a whole tells of its parts, and when that was true
+    _whole: tuple[tuple[object, ...], Whole] | None = None
 
     # What it is at a moment
 

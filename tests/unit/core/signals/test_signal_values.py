@@ -130,6 +130,8 @@ def test_limits_of_noise() -> None:
     # without signals, and nearly without: the value of plain polling
     np.testing.assert_allclose(value(s, 2.0, 0.0, 0.9), p2(s) / 2.0, rtol=1e-13)
     np.testing.assert_allclose(value(s, 2.0, 1e-9, 0.9), p2(s) / 2.0, rtol=1e-7)
+    # so few that a number has no digits left for them
+    np.testing.assert_allclose(value(s, 2.0, 2.225073858507203e-309, 0.05), p2(s) / 2.0, rtol=1e-13)
     # signals that never lie: only silence raises doubt, and n signals at recall 1 are worth Σ((1−π)^m − (1−π)^n)/γ
     pi, n = 0.6, 3
     want = sum((1 - pi) ** m - (1 - pi) ** n for m in range(n)) * pi
