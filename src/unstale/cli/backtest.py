@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from unstale.cli.show import Stages, console, finite, grid, moment
+from unstale.cli.show import Stages, console, grid, moment
 from unstale.errors import InputError, sentence
+from unstale.service.documents import finite
 from unstale.units import DAY, format_duration
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from unstale.cli.choose import find_source
 from unstale.cli.reading import ago, firm, iso, size, span
 from unstale.cli.service import serving
 from unstale.cli.settings import load, settings_options
-from unstale.cli.show import console, finite, grid
+from unstale.cli.show import console, grid
 from unstale.errors import InputError, StoreError, require, sentence
 from unstale.service import documents
+from unstale.service.documents import finite
 from unstale.units import DAY, parse_duration
 from unstale.writing import whole_file
 

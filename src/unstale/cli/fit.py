@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from unstale.cli.show import Stages, console, finite, grid, moment
+from unstale.cli.show import Stages, console, grid, moment
 from unstale.errors import InputError, require, sentence
+from unstale.service.documents import finite
 from unstale.units import format_duration, format_rate
 
 if TYPE_CHECKING:

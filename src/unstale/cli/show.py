@@ -13,7 +13,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from unstale.errors import require
-from unstale.service.documents import finite as finite
 from unstale.units import format_duration, format_rate
 
 if TYPE_CHECKING:

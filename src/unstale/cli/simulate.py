@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 import numpy as np
 
-from unstale.cli.show import Stages, console, finite
+from unstale.cli.show import Stages, console
 from unstale.cli.simulated import draw_series, numbers, pair, print_report
 from unstale.errors import InputError, require, sentence
+from unstale.service.documents import finite
 
 if TYPE_CHECKING:
     from unstale.core.checks import Floats
