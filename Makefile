@@ -4,6 +4,8 @@ PYTHON ?= python3
 VERSION := $(if $(filter python3,$(PYTHON)),,-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'))
 RUN := .venv$(VERSION)
 DEV := .venv-dev$(VERSION)
+# What was compiled is kept, whatever the caller's shell says: reading 900 files anew costs every run half a minute.
+unexport PYTHONDONTWRITEBYTECODE
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help

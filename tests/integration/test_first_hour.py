@@ -1,7 +1,7 @@
 """The first hour of three hundred sources, in virtual time, on a site whose truth is known: what every face says of it.
 
 At 1, 5, 15 and 60 minutes command, API, metrics and dashboard are asked. Counts are the site's own, to the last poll.
-What is believed is compared with what is true, within the errors that chance allows.
+What is believed is compared with what is true, within the errors that the faces state.
 """
 
 from __future__ import annotations
@@ -72,20 +72,15 @@ class Truth:
         )
         return sum(len(np.flatnonzero(np.diff(one))) + 1 for one in seen if len(one))
 
-    def fresh(self, now: float) -> tuple[float, float]:
-        """The share of the copies, by weight, that equal their source now, and the standard error of believing it.
-
-        Whether one copy is fresh is chance: who knew every rate would be off by the root of Σ w²p(1 − p).
-        """
+    def fresh(self, now: float) -> float:
+        """The share of the copies, by weight, that equal their source now."""
         last = np.array([polls[-1] if polls else -math.inf for polls in self.world.polls])
         moved = [
             not math.isfinite(at) or np.searchsorted(changes, at, side="right") < np.searchsorted(changes, now, "right")
             for changes, at in zip(self.world.changes, last, strict=True)
         ]
         counts = np.where(self.paused, 0.0, self.weight)
-        chance = np.where(np.isfinite(last), np.exp(-self.rates * (now - last)), 0.0)
-        error = math.sqrt(float((counts**2 * chance * (1.0 - chance)).sum())) / counts.sum()
-        return float(counts @ ~np.array(moved) / counts.sum()), error
+        return float(counts @ ~np.array(moved) / counts.sum())
 
     def even(self) -> float:
         """What the budget would keep fresh in the long run if all that answer were polled equally often."""
@@ -180,15 +175,11 @@ def check(faces: Faces, truth: Truth, now: float) -> None:
     if minutes >= 15:
         assert polls >= 0.8 * BUDGET * minutes / 60.0
 
-    # What is believed is what is true, as far as chance lets anybody know, once it is no guess any more.
-    true, error = truth.fresh(now)
+    # What is believed is what is true within what is stated, once it is no guess any more. That holds 95 times of 100
+    # (see test_stated_errors): one world is let out of it by half as much again, which is 3 of 1000.
     if api["freshness_even"] is not None:
-        assert api["freshness"] == pytest.approx(true, abs=4.0 * error + BIAS)
-        assert api["freshness_even"] == pytest.approx(truth.even(), abs=EVEN)
+        assert api["freshness"] == pytest.approx(truth.fresh(now), abs=1.5 * api["freshness_error"])
+        assert api["freshness_even"] == pytest.approx(truth.even(), abs=1.5 * api["freshness_even_error"])
     assert (api["freshness_even"] is None) == (api["learned"] < 0.5)
     assert minutes < 60 or api["learned"] > 0.9
     assert api["freshness"] <= 1.0 - counts["never_answered"] / SOURCES / 5.0
-
-
-#: what is believed of copies before their rates are well known may be off by so much; and of even polls
-BIAS, EVEN = 0.03, 0.06

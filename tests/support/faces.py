@@ -76,7 +76,9 @@ def check_metrics(metrics: dict[str, float], api: dict[str, Any]) -> None:
     assert metrics["budget_per_second"] == pytest.approx(api["budget_per_day"] / DAY)
     for name, value in {
         "expected_freshness_ratio": api["freshness"],
+        "expected_freshness_error": api["freshness_error"],
         "even_freshness_ratio": api["freshness_even"],
+        "even_freshness_error": api["freshness_even_error"],
         "expected_age_seconds": api["age"],
         "price": api["price"],
         "learned_ratio": api["learned"],
@@ -123,6 +125,11 @@ def check_text(text: str, api: dict[str, Any]) -> None:
     fresh, even = percent(text, "of the copies are believed fresh"), percent(text, "if all were polled equally often")
     assert fresh == (None if api["freshness"] is None else pytest.approx(api["freshness"], abs=5.1e-4))
     assert even == (None if api["freshness_even"] is None else pytest.approx(api["freshness_even"], abs=5.1e-4))
+    assert [float(one) for one in re.findall(r"give or take ([0-9.]+)", text)] == [
+        pytest.approx(100.0 * error, abs=0.051)
+        for error in (api["freshness_error"], api["freshness_even_error"])
+        if error is not None
+    ]
     assert ("mostly a guess" in text) == (api["freshness"] is not None and api["freshness_even"] is None)
     each = {"h": 24.0, "min": 1440.0}
     said = re.search(r"budget\s+([0-9.]+)/(h|min)", text)

@@ -173,6 +173,15 @@ def _print(status: Status) -> None:
         )
 
 
+def _give_or_take(error: float) -> str:
+    """How far off a share may be, in points.
+
+    >>> _give_or_take(0.0213)
+    ', give or take 2.1'
+    """
+    return f", give or take {100 * error:.1f}"
+
+
 def numbers(status: Status) -> Any:
     """The numbers of a status, a line each."""
     from rich.table import Table
@@ -185,10 +194,11 @@ def numbers(status: Status) -> Any:
         table.add_row("freshness", "–", "all sources are paused")
     else:
         said = "of the copies are believed fresh now, by weight"
-        guess = said if not status.guess else f"{said}; mostly a guess until sources were polled twice"
-        table.add_row("freshness", f"[bold]{100 * status.fresh:.1f} %[/bold]", guess)
+        more = "; mostly a guess until sources were polled twice" if status.guess else _give_or_take(status.fresh_error)
+        table.add_row("freshness", f"[bold]{100 * status.fresh:.1f} %[/bold]", f"{said}{more}")
         if not status.guess:
-            table.add_row("", f"{100 * status.even:.1f} %", "if all were polled equally often, for the same budget")
+            said = "if all were polled equally often, for the same budget"
+            table.add_row("", f"{100 * status.even:.1f} %", f"{said}{_give_or_take(status.even_error)}")
     if begun is not None:
         left = f"of {begun.of:,} sources polled, about {span(begun.left)} left"
         table.add_row("first round", f"{begun.done:,}", left if engine.running else f"{left} once an engine runs")

@@ -55,6 +55,8 @@ def status(store: ReadStore, moment: Moment, budget: Budget, running: bool | Non
         fresh=compared.fresh,
         even=compared.even,
         learned=compared.learned,
+        fresh_error=compared.fresh_error,
+        even_error=compared.even_error,
         age=_mean(moment.seen.age[copied], standing.weight[copied]),
         budget=budget,
         spent_hour=_spent(prices, moment.now - HOUR, tail),

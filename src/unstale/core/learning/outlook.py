@@ -15,7 +15,7 @@ from unstale.core.learning.mixture import Shared, parts
 from unstale.core.learning.said import rates_between, said
 from unstale.core.learning.state import WIDTH, unpacked
 
-__all__ = ["WIDTH", "BelievedColumns", "BelievedSources", "Outlook", "even_freshness", "outlook"]
+__all__ = ["WIDTH", "BelievedColumns", "BelievedSources", "Outlook", "even_freshness", "evidence", "outlook"]
 
 #: the interval for the change rate holds so much of what is believed
 LEVEL = 0.9
@@ -89,6 +89,16 @@ def even_freshness(held: BelievedSources, weight: Floats, interval: float) -> fl
         return 0.0
     age = _outlook(held.beliefs, np.full(len(weight), interval), _state(held)[0])[4]
     return float(weight @ (1.0 - age / interval)) / total
+
+
+def evidence(held: BelievedSources) -> tuple[Floats, float]:
+    """How many changes each belief rests on, and how many of them are the prior's.
+
+    A rate that rests on so many changes has the relative variance 1/count.
+    """
+    shared = _state(held)[0]
+    shape, _, weight = _beliefs(held.beliefs, shared)
+    return (weight * shape).sum(axis=1), float(shared.prior[0])
 
 
 def _state(held: BelievedSources) -> tuple[Shared, SharedTiming]:

@@ -14,6 +14,9 @@ export function span(seconds) {
 
 export const percent = (share, digits = 1) => (Number.isFinite(share) ? `${(100 * share).toFixed(digits)} %` : "–");
 
+// How far off a share may be, in points, where that is known.
+export const give = (error) => (Number.isFinite(error) ? `, give or take ${(100 * error).toFixed(1)}` : "");
+
 export function count(number, digits = 3) {
   if (number === null || number === undefined || !Number.isFinite(number)) return "–";
   if (Math.abs(number) >= 100) return Math.round(number).toLocaleString("en");

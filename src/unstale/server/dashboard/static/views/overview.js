@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { chart } from "../chart.js";
 import { fill, h, table, tile } from "../dom.js";
-import { ago, count, due, percent, seconds, short, span } from "../format.js";
+import { ago, count, due, give, percent, seconds, short, span } from "../format.js";
 import { live } from "../live.js";
 
 const SPANS = [["1h", "hour"], ["1d", "day"], ["7d", "week"], ["30d", "month"]];
@@ -58,10 +58,10 @@ export async function overview(place, context) {
     const counts = stands.sources;
     const begun = stands.first_round;
     const none = !counts.total ? "There are no sources yet. Add one with: unstale add ADDRESS" : counts.total === counts.paused ? "All sources are paused." : "";
-    const even = stands.freshness_even === null ? "mostly a guess until sources were polled twice" : `${percent(stands.freshness_even)} if all were polled equally often for the same budget`;
+    const even = stands.freshness_even === null ? "mostly a guess until sources were polled twice" : `${percent(stands.freshness_even)} if all were polled equally often for the same budget${give(stands.freshness_even_error)}`;
     const round = begun ? `First round: ${count(begun.done)} of ${count(begun.of)} sources polled, about ${span(begun.left)} left${engine.running ? "" : " once an engine runs"}.` : "";
     fill(parts.hero, h("div", { class: "hero" }, none ? h("p", {}, none) : [
-      h("p", { class: "big" }, percent(stands.freshness)), h("p", {}, "of the copies are believed fresh now, by weight", h("br"), h("span", { class: "muted" }, even),
+      h("p", { class: "big" }, percent(stands.freshness)), h("p", {}, `of the copies are believed fresh now, by weight${give(stands.freshness_error)}`, h("br"), h("span", { class: "muted" }, even),
         round ? [h("br"), h("span", {}, round)] : null)]));
     fill(parts.tiles, h("dl", { class: "tiles" },
       tile("budget", `${count(stands.budget_per_day)} / day`, `${stands.budget.why}; ${count(stands.spent_day)} spent in the last day${stands.budget.waiting ? `. ${stands.budget.waiting}` : ""}`),
