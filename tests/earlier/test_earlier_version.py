@@ -1,10 +1,12 @@
-"""What 0.1 left behind goes on: its stores, its settings. The store was made by its own code, see `make_store`."""
+"""What 0.1 left behind goes on: stores and settings. Its own code made them: see `make_store` and `make_postgres`."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import math
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ import pytest
 import zstandard
 from click.testing import CliRunner
 
+from support.postgres import postgres
+from unstale.adapters.postgres_store import PostgresStore
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.main import unstale
 from unstale.cli.settings import load
@@ -22,7 +26,7 @@ from unstale.engine.host_limits import HOME, HostLimits
 from unstale.engine.loop import Engine
 from unstale.engine.store_executor import StoreExecutor
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Claim, Fetched
+from unstale.ports import Claim, Fetched, Store
 from unstale.sim.virtual import START, VirtualClock, in_virtual_time
 
 HERE = Path(__file__).parent
@@ -120,8 +124,19 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_store_of_0_1_holds_what_it_held(path: Path) -> None:
-    store = SqliteStore(path)
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, path: Path) -> Iterator[Store]:
+    if request.param == "sqlite":
+        with closing(SqliteStore(path)) as opened:
+            yield opened
+        return
+    with postgres() as server:
+        server.run(zstandard.ZstdDecompressor().decompress((HERE / "store-0.1.sql.zst").read_bytes()).decode())
+        with closing(PostgresStore(server.address())) as moved:
+            yield moved
+
+
+def test_a_store_of_0_1_holds_what_it_held(store: Store) -> None:
     fleet = store.fleet(WIDTH)
     sources = fleet.source.tolist()
     assert [one.address for one in store.listings(sources)] == TOLD["addresses"]
@@ -139,7 +154,6 @@ def test_a_store_of_0_1_holds_what_it_held(path: Path) -> None:
     assert [copy.body.data.decode() for copy in copies if copy is not None] == TOLD["copies"]
     assert store.counters().items() >= TOLD["counters"].items()
     assert store.verify() == []
-    store.close()
 
 
 def test_the_commands_read_it(path: Path) -> None:
