@@ -52,6 +52,7 @@ EVENTS: dict[str, EventKind] = {
     "peer_failed": EventKind(INFO, "another replica could not be asked; it rests"),
     "peer_dropped": EventKind(WARNING, "another replica said what is not so; it rests for long"),
     "tell_failed": EventKind(WARNING, "someone who is told of changes did not take them; it is tried again"),
+    "untold_dropped": EventKind(WARNING, "too many changes waited for someone who is told of them: the oldest went"),
     "stop_overdue": EventKind(ERROR, "something did not end within the grace; the process was ended"),
     "request_failed": EventKind(ERROR, "a fault of ours ended one request to the server"),
     "stock_unwritten": EventKind(WARNING, "what a proxy keeps could not be written; it is still in memory"),

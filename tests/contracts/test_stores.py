@@ -20,13 +20,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from support.postgres import postgres
 from unstale import ports
-from unstale.adapters import memory_store
+from unstale.adapters import memory_store, postgres_outbox, sqlite_outbox
 from unstale.adapters.memory_store import MemoryStore
 from unstale.adapters.postgres_crew import PostgresCrew
 from unstale.adapters.postgres_replica import PostgresReplica
 from unstale.adapters.postgres_store import PostgresStore
 from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
+from unstale.adapters.store_shared import EVENT_BYTES
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
 from unstale.listings.records import CollectionMember
@@ -472,6 +473,29 @@ def test_new_versions_are_told_in_order_until_they_have_been(store: Any) -> None
     assert store.events("hook", 9) == []
     change(7.0, b"eight", b"nine")
     assert [e.number for e in store.events("hook", 9)] == [third.number + 3, third.number + 4]
+
+
+@pytest.mark.parametrize(("events", "bytes_", "left"), [(6, 10**9, 6), (10**9, 5 * (EVENT_BYTES + 20), 5)])
+def test_events_that_nobody_takes_are_bounded_and_the_oldest_go_openly(
+    store: Any, monkeypatch: pytest.MonkeyPatch, events: int, bytes_: int, left: int
+) -> None:
+    for module in (memory_store, sqlite_outbox, postgres_outbox):
+        monkeypatch.setattr(module, "MOST_EVENTS", events)
+        monkeypatch.setattr(module, "MOST_EVENT_BYTES", bytes_)
+        monkeypatch.setattr(module, "WEIGHED", 4)
+    ids = store.add(listed(4), 0.0)
+    assert len("http://example.org/1") == 20
+    store.subscribe(["deaf", "hears"])
+    for at in range(1, 6):
+        store.set_due(ids, [float(at)] * 4)
+        held = claim(store, float(at))
+        assert all(store.record([entry(c, float(at), Answer.CHANGED, body=Body(b"%d" % c.token)) for c in held]))
+        if at < 5:
+            store.told("hears", 4 * at)
+    # The newest are there, those that are gone are counted, and their numbers are missing.
+    assert [event.number for event in store.events("deaf", 99)] == list(range(21 - left, 21))
+    assert [event.number for event in store.events("hears", 99)] == [17, 18, 19, 20]
+    assert store.counters()["untold"] == 20 - left
 
 
 def test_an_outcome_that_came_too_late_is_not_told(store: Any) -> None:

@@ -26,6 +26,9 @@ class CommandSink:
     output is ours.
     """
 
+    #: one at a time: programs that people write for this need not expect another run of themselves
+    batch, width = 1, 1
+
     def __init__(self, argv: Sequence[str], *, seconds: float = SECONDS) -> None:
         fine = argv and all(isinstance(word, str) and "\0" not in word for word in argv)
         require(

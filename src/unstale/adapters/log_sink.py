@@ -24,6 +24,9 @@ class LogSink:
     one follows: its event has not counted as told, and comes again.
     """
 
+    #: lines that share a write, and a wait for the disk
+    batch, width = 64, 1
+
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
         self.name = f"log {self.path}"

@@ -21,7 +21,7 @@ from unstale.adapters.store_checks import (
     check_names,
     refuse_duplicates,
 )
-from unstale.adapters.store_shared import tally
+from unstale.adapters.store_shared import EVENT_BYTES, MOST_EVENT_BYTES, MOST_EVENTS, WEIGHED, tally
 from unstale.errors import require
 from unstale.keeper.outcomes import Answer
 from unstale.listings.records import CollectionMember
@@ -192,6 +192,16 @@ class MemoryStore(MemoryShelf):
         done = min(self._told.values(), default=self._counters["events"])
         self._events = [event for event in self._events if event.number > done]
 
+    def _drop_surplus(self) -> None:
+        """The oldest go, and are counted, where there are more events or bytes than are kept."""
+        room = MOST_EVENT_BYTES
+        for n, event in enumerate(reversed(self._events)):
+            room -= len(event.address) + EVENT_BYTES
+            if room < 0 or n == MOST_EVENTS:
+                self._counters["untold"] += len(self._events) - n
+                del self._events[: len(self._events) - n]
+                return
+
     def _end(self, kept: Kept, how: str) -> None:
         if kept.lease:
             kept.lease = None
@@ -274,3 +284,5 @@ class MemoryStore(MemoryShelf):
                         digest,
                     )
                 )
+                if self._counters["events"] % WEIGHED == 0 or len(self._events) > MOST_EVENTS:
+                    self._drop_surplus()

@@ -1,6 +1,7 @@
 """What is still to be told, in PostgreSQL: an event per new version while someone listens, and how far each was told.
 
-Events are numbered under the lock of one row, held until the commit: no number appears after a greater one.
+Events are numbered under the lock of one row, held until the commit: no number appears after a greater one. How many
+are kept is bounded, whoever listens or not: the oldest go, and are counted.
 """
 
 from __future__ import annotations
@@ -8,15 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from unstale.adapters.postgres_schema import Connection
+from unstale.adapters.store_shared import EVENT_BYTES, MOST_EVENT_BYTES, MOST_EVENTS, WEIGHED
 from unstale.ports import Entry, Event
 
 #: at most so many old events are looked at per new one
 _LOOKS = 4
 _LAST = "coalesce((SELECT value FROM counters WHERE name = 'events' AND shard = 0), 0)"
 
+#: the newest event that has no room, counted from the newest of all
+_TOO_MUCH = (
+    "SELECT max(number) FROM (SELECT number, sum(length(address) + %s) OVER (ORDER BY number DESC) AS bytes "
+    "FROM events) weighed WHERE bytes > %s"
+)
+
 
 def append(db: Connection, new: Sequence[tuple[Entry, int, bytes]], horizon: float) -> None:
-    """Events for new versions with their digests, if anyone listens. What passed the horizon goes."""
+    """Events for new versions with their digests, if anyone listens. What passed the horizon goes, and what there is
+    too much of."""
     if not new or db.execute("SELECT 1 FROM listeners LIMIT 1").fetchone() is None:
         return
     row = db.execute(
@@ -34,11 +43,21 @@ def append(db: Connection, new: Sequence[tuple[Entry, int, bytes]], horizon: flo
                 for number, (e, version, digest) in enumerate(new, first)
             ],
         )
-    db.execute(
-        "DELETE FROM events WHERE number <= (SELECT max(number) FROM "
-        "(SELECT number, at FROM events ORDER BY number LIMIT %s) old WHERE at < %s)",
+    old = db.execute(
+        "SELECT max(number) FROM (SELECT number, at FROM events ORDER BY number LIMIT %s) old WHERE at < %s",
         (_LOOKS * len(new), min(e.polled_at for e, _, _ in new) - horizon),
-    )
+    ).fetchone()
+    upto = max(row[0] - MOST_EVENTS, (old and old[0]) or 0)
+    if first // WEIGHED != (row[0] + 1) // WEIGHED:
+        much = db.execute(_TOO_MUCH, (EVENT_BYTES, MOST_EVENT_BYTES)).fetchone()
+        upto = max(upto, (much and much[0]) or 0)
+    gone = db.execute("DELETE FROM events WHERE number <= %s", (upto,)).rowcount
+    if gone:
+        db.execute(
+            "INSERT INTO counters VALUES ('untold', 0, %s) ON CONFLICT (name, shard) DO UPDATE "
+            "SET value = counters.value + excluded.value",
+            (gone,),
+        )
 
 
 def subscribe(db: Connection, names: Iterable[str]) -> None:

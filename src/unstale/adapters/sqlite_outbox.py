@@ -1,25 +1,34 @@
 """What is still to be told, in SQLite: an event per new version while someone listens, and how far each has been told.
 
-An event holds its address, so that it can be told even if the source is removed meanwhile.
+An event holds its address, so that it can be told even if the source is removed meanwhile. How many are kept is
+bounded, whoever listens or not: the oldest go, and are counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import apsw
 
+from unstale.adapters.store_shared import EVENT_BYTES, MOST_EVENT_BYTES, MOST_EVENTS, WEIGHED
 from unstale.ports import Entry, Event
 
 #: at most so many old events are looked at per new one
 _LOOKS = 4
 _LAST = "SELECT coalesce((SELECT value FROM counters WHERE name = 'events'), 0)"
 
+#: the newest event that has no room, counted from the newest of all
+_TOO_MUCH = (
+    "SELECT max(number) FROM (SELECT number, sum(length(address) + ?) OVER (ORDER BY number DESC) AS bytes "
+    "FROM events) WHERE bytes > ?"
+)
 
-def append(db: apsw.Connection, new: Sequence[tuple[Entry, int, bytes]], limit: float) -> int:
-    """Events for new versions with their digests, if anyone listens; how many. What is dated before the limit goes."""
+
+def append(db: apsw.Connection, new: Sequence[tuple[Entry, int, bytes]], limit: float) -> Mapping[str, int]:
+    """Events for new versions with their digests, if anyone listens; what to count. What is dated before the limit
+    goes, and what there is too much of."""
     if not new or not db.execute("SELECT EXISTS (SELECT 1 FROM listeners)").get:
-        return 0
+        return {}
     first = db.execute(_LAST).get + 1
     db.executemany(
         "INSERT INTO events(number, source, address, version, at, digest) VALUES (?, ?, ?, ?, ?, ?)",
@@ -28,12 +37,16 @@ def append(db: apsw.Connection, new: Sequence[tuple[Entry, int, bytes]], limit: 
             for number, (e, version, digest) in enumerate(new, first)
         ),
     )
-    db.execute(
-        "DELETE FROM events WHERE number <= (SELECT max(number) FROM "
-        "(SELECT number, at FROM events ORDER BY number LIMIT ?) WHERE at < ?)",
+    last = first + len(new) - 1
+    old = db.execute(
+        "SELECT max(number) FROM (SELECT number, at FROM events ORDER BY number LIMIT ?) WHERE at < ?",
         (_LOOKS * len(new), limit),
-    )
-    return len(new)
+    ).get
+    upto = max(last - MOST_EVENTS, old or 0)
+    if first // WEIGHED != (last + 1) // WEIGHED:
+        upto = max(upto, db.execute(_TOO_MUCH, (EVENT_BYTES, MOST_EVENT_BYTES)).get or 0)
+    db.execute("DELETE FROM events WHERE number <= ?", (upto,))
+    return {"events": len(new), "untold": db.changes()}
 
 
 def subscribe(db: apsw.Connection, names: Iterable[str]) -> None:

@@ -176,7 +176,7 @@ class SqliteStore(SqliteReplica):
                 {
                     **tally(mine),
                     "dropped": len(entries) - len(mine),
-                    "events": sqlite_outbox.append(db, new, limit),
+                    **sqlite_outbox.append(db, new, limit),
                 },
             )
             db.executemany(

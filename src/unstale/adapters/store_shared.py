@@ -16,6 +16,11 @@ from unstale.ports import MILLIONTHS, Entry
 
 #: seconds for which observations are kept, unless said otherwise
 HORIZON = 90 * 86400.0
+#: events that are kept for whoever has not been told of them, and their bytes: past either, the oldest go, counted as
+#: "untold"; numbers of events have no gaps, so whoever is told sees that some are missing
+MOST_EVENTS, MOST_EVENT_BYTES = 250_000, 64_000_000
+#: bytes of an event beside its address, and the events after which their bytes are added up again
+EVENT_BYTES, WEIGHED = 128, 1_000
 #: versions of a source that are kept
 VERSIONS = 3
 #: polls that are looked through for one that was answered

@@ -16,6 +16,7 @@ from hashlib import sha256
 import pycurl
 
 from unstale.adapters.addresses import Gate, web_address
+from unstale.adapters.curl_driver import CurlDriver, PlainDriver, driver
 from unstale.adapters.event_text import event_text
 from unstale.adapters.transfer import SPARE, Transfer
 from unstale.errors import InputError, sentence
@@ -31,8 +32,10 @@ class Webhook:
 
     `webhook-id` and `Idempotency-Key` are the same whenever an event comes again. With a `secret`, which the caller
     takes from the environment, `webhook-signature` proves who sent it and when. `ca_file` replaces the system's
-    trusted certificates.
+    trusted certificates. As many are under way at a time as the receiver answers quickly, at most `width`.
     """
+
+    batch, width = 1, 64
 
     def __init__(
         self,
@@ -50,14 +53,11 @@ class Webhook:
         self.name = f"webhook {self._address.host} {sha256(self._address.text.encode()).hexdigest()[:8]}"
         self._key = _key(secret)
         self._seconds, self._now = seconds, now
-        self._transfer = Transfer(gate or Gate())
-        curl = self._transfer.curl
-        curl.setopt(pycurl.USERAGENT, agent)
-        # An empty proxy overrules the environment's, which would dial past the gate.
-        curl.setopt(pycurl.PROXY, "")
-        if trusted := ca_file or ssl.get_default_verify_paths().cafile:
-            curl.setopt(pycurl.CAINFO, trusted)
-        self._multi: pycurl.AsyncCurlMulti | None = None
+        self._gate, self._agent = gate or Gate(), agent
+        self._trusted = ca_file or ssl.get_default_verify_paths().cafile
+        #: handles that rest
+        self._spare: list[Transfer] = []
+        self._driver: CurlDriver | PlainDriver | None = None
 
     async def tell(self, events: Sequence[Event]) -> tuple[int, str]:
         """POST each in turn, up to the first that fails; how many were taken, and why not the next."""
@@ -67,25 +67,37 @@ class Webhook:
         return len(events), ""
 
     async def close(self) -> None:
-        """Give back the connection."""
-        if self._multi is not None:
-            await self._multi.aclose()
-        self._transfer.curl.close()
+        """Give back the connections."""
+        if self._driver is not None:
+            await self._driver.close()
+        while self._spare:
+            self._spare.pop().curl.close()
+
+    def _handle(self) -> Transfer:
+        """A handle that nobody uses."""
+        if self._spare:
+            return self._spare.pop()
+        transfer = Transfer(self._gate)
+        curl = transfer.curl
+        curl.setopt(pycurl.USERAGENT, self._agent)
+        # An empty proxy overrules the environment's, which would dial past the gate.
+        curl.setopt(pycurl.PROXY, "")
+        if self._trusted:
+            curl.setopt(pycurl.CAINFO, self._trusted)
+        return transfer
 
     async def _post(self, event: Event) -> str:
         body = event_text(event)
-        transfer = self._transfer
+        if self._driver is None:
+            # Here, because it belongs to the loop that runs.
+            self._driver = driver(self.width)
+        transfer = self._handle()
         curl = transfer.begin(self._address.text, self._lines(event, body), self._seconds, SPARE)
         curl.setopt(pycurl.POSTFIELDS, body)
-        if self._multi is None:
-            # Here, because it belongs to the loop that runs.
-            self._multi = pycurl.AsyncCurlMulti()
-        reason = ""
-        try:
-            await self._multi.add_handle(curl)
-        except pycurl.error as error:
-            reason = self._reason(int(error.args[0]), str(error.args[1]))
+        code = await self._driver.exchange(curl)
+        reason = self._reason(transfer, code, curl.errstr()) if code else ""
         status = transfer.end(self._address, reason).status
+        self._spare.append(transfer)
         if 200 <= status < 300:
             # It said so before whatever went wrong with the rest of its answer.
             return ""
@@ -105,9 +117,9 @@ class Webhook:
         ]
         return [*lines, f"webhook-signature: {signature(self._key, message, at, body)}"] if self._key else lines
 
-    def _reason(self, code: int, text: str) -> str:
-        if self._transfer.refused and code == pycurl.E_COULDNT_CONNECT:
-            return f"its address {self._transfer.refused} is not public, add it to allow_networks if it may be told"
+    def _reason(self, transfer: Transfer, code: int, text: str) -> str:
+        if transfer.refused and code == pycurl.E_COULDNT_CONNECT:
+            return f"its address {transfer.refused} is not public, add it to allow_networks if it may be told"
         if code == pycurl.E_OPERATION_TIMEDOUT:
             return f"no answer within {self._seconds:g} s"
         return text or f"the exchange broke off (libcurl error {code})"

@@ -76,6 +76,11 @@ def examine(
         )
     stage("looking")
     findings += [*_waiting(standing, now, budget), *_clock(standing, now), *_learner(standing)]
+    if untold := replica.counters().get("untold", 0):
+        findings.append(
+            f"{untold:,} changes were dropped before everybody was told of them: see to those in [[on_change]], and "
+            "let them read what the copies hold now"
+        )
     findings += _environment(replica, standing, _ENOUGH if quick else _ALL)
     checked.append(f"{counted(len(standing.source))}: due times, clock, names of the environment")
     stage("machine")

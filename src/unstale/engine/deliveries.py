@@ -1,6 +1,10 @@
-"""Telling those who asked of every change: at least once, in order, each at its own pace.
+"""Telling those who asked of every change: at least once, the changes of a source in order, each at its own pace.
 
-An event counts as told when it was taken and that is recorded. A kill in between tells it again, never not at all.
+Rules of this file:
+1. An event counts as told when it was taken and that is recorded. A kill in between tells it again, never not at all.
+2. What was taken is recorded while the next is told, so that a kill tells little again: at most `WINDOW` events, and
+   about as many as were under way unless one of them hung.
+3. Nobody who is told waits for another, and no source for another but through the window.
 """
 
 from __future__ import annotations
@@ -13,13 +17,16 @@ from typing import Protocol
 
 import numpy as np
 
+from unstale.engine.lanes import Lanes, Width
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError, require
 from unstale.logs import log
 from unstale.ports import Clock, Event, Store
 
-#: most events handed over at once
-BATCH = 64
+#: events that are looked at from the oldest one not taken yet; whoever refuses that one hears of no later one
+WINDOW = 256
+#: seconds in which what was taken is gathered before that is recorded: a commit each would keep polls from theirs
+GATHER = 0.005
 #: seconds until a sink that failed is tried again, at first and at most
 AGAIN, AGAIN_AT_MOST = 1.0, 3600.0
 
@@ -34,6 +41,14 @@ class Sink(Protocol):
     @property
     def name(self) -> str:
         """Who it is, the same after every start; it shows no secret."""
+
+    @property
+    def batch(self) -> int:
+        """How many events one call of `tell` may get."""
+
+    @property
+    def width(self) -> int:
+        """How many calls of `tell` may be under way at a time, each with one event; with 1, all come in order."""
 
     async def tell(self, events: Sequence[Event]) -> tuple[int, str]:
         """Tell of these in order; how many were taken, from the first on, and why not the next."""
@@ -83,7 +98,10 @@ class Deliveries:
 
     async def run(self, stop: asyncio.Event, *, grace: float = 5.0) -> None:
         """Tell until `stop` is set, then what is left, within the grace; then close the sinks. Who hangs is left."""
-        tasks = [asyncio.create_task(self._serve(sink)) for sink in self._sinks]
+        tasks = [
+            asyncio.create_task(self._side_by_side(sink) if sink.width > 1 else self._in_turn(sink))
+            for sink in self._sinks
+        ]
         try:
             waiter = asyncio.create_task(stop.wait())
             # A task ends before only by a fault of ours, which is not to be hidden.
@@ -105,12 +123,12 @@ class Deliveries:
             if not task.cancelled() and (fault := task.exception()) is not None:
                 raise fault
 
-    async def _serve(self, sink: Sink) -> None:
+    async def _in_turn(self, sink: Sink) -> None:
         news, told = self._news[sink.name], self.told[sink.name]
         while True:
             news.clear()
             try:
-                events = await self._executor.do(lambda store: store.events(sink.name, BATCH))
+                events = await self._executor.do(lambda store: store.events(sink.name, sink.batch))
                 if events and not await self._tell(sink, events):
                     await self._pause(told)
             except StoreError as error:
@@ -121,6 +139,78 @@ class Deliveries:
                 return
             if not events and not told.in_row:
                 await news.wait()
+
+    async def _side_by_side(self, sink: Sink) -> None:
+        news, told = self._news[sink.name], self.told[sink.name]
+        lanes, width = Lanes(), Width(sink.width)
+        while True:
+            news.clear()
+            failed = told.failed
+            try:
+                lanes.take_in(await self._executor.do(lambda store: store.events(sink.name, WINDOW)))
+                await self._round(sink, lanes, width)
+            except StoreError as error:
+                self._failed(told, str(error))
+            if told.failed > failed:
+                await self._pause(told)
+                lanes.again()
+            done = lanes.recorded == lanes.covered and not lanes
+            if self._stopping.is_set() and (done or told.in_row):
+                return
+            if done and told.failed == failed:
+                await news.wait()
+
+    async def _round(self, sink: Sink, lanes: Lanes, width: Width) -> None:
+        """Tell until nothing is left that may be told, or nothing has been taken when something fails."""
+        told, loop = self.told[sink.name], asyncio.get_running_loop()
+        under_way: dict[asyncio.Task[tuple[int, str]], tuple[Event, float]] = {}
+        recording: asyncio.Task[None] | None = None
+        taken_any, halted, before = False, False, told.in_row
+        try:
+            while True:
+                while not halted and len(under_way) < width.now and (event := lanes.next()) is not None:
+                    under_way[asyncio.create_task(sink.tell([event]))] = event, loop.time()
+                if recording is None and lanes.covered > lanes.recorded:
+                    recording = asyncio.create_task(self._record(sink.name, lanes))
+                waiting = {*under_way, recording} if recording is not None else {*under_way}
+                if not waiting:
+                    return
+                ended, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                if recording in ended:
+                    recording.result()
+                    recording = None
+                for task in under_way.keys() & ended:
+                    (event, began), (taken, reason) = under_way[task], task.result()
+                    del under_way[task]
+                    if taken:
+                        lanes.taken(event)
+                        width.answered(loop.time() - began)
+                        told.told += 1
+                        told.in_row, told.reason, taken_any, before = 0, "", True, 0
+                    else:
+                        lanes.refused(event)
+                        width.failed()
+                        # Many at a time that fail for one reason are one failure.
+                        self._failed(told, reason, before + 1)
+                        halted = halted or not taken_any
+        finally:
+            for task, (event, _) in under_way.items():
+                task.cancel()
+                lanes.refused(event)
+            if recording is not None:
+                recording.cancel()
+
+    async def _record(self, name: str, lanes: Lanes) -> None:
+        """Record what was taken up to now, and take in what is to be told next."""
+        await asyncio.sleep(GATHER)
+        number, room = lanes.covered, len(lanes) < WINDOW // 2
+
+        def record(store: Store) -> Sequence[Event]:
+            store.told(name, number)
+            return store.events(name, WINDOW) if room else ()
+
+        lanes.take_in(await self._executor.do(record))
+        lanes.recorded = number
 
     async def _tell(self, sink: Sink, events: Sequence[Event]) -> bool:
         """Hand events over and record how many were taken; whether all were."""
@@ -135,11 +225,12 @@ class Deliveries:
             self._failed(told, reason)
         return taken == len(events)
 
-    def _failed(self, told: SinkProgress, reason: str) -> None:
+    def _failed(self, told: SinkProgress, reason: str, in_row: int | None = None) -> None:
         told.failed += 1
-        told.in_row += 1
+        if in_row != told.in_row:
+            told.in_row = told.in_row + 1 if in_row is None else in_row
+            log("tell_failed", {"reason": reason, "in_row": told.in_row})
         told.reason = reason
-        log("tell_failed", {"reason": reason, "in_row": told.in_row})
 
     async def _pause(self, told: SinkProgress) -> None:
         """Wait, the longer the more attempts have failed in a row; stopping ends it."""

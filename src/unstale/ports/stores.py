@@ -216,7 +216,8 @@ class Outbox(Protocol):
     """What is still to be told. A new version becomes an event in the transaction that records it.
 
     Promises: every event is handed out until `told` covers it, whatever happens in between: at least once, in order.
-    Events that every name has been told, and those older than the horizon, may be dropped.
+    Events that every name has been told, and those older than the horizon, may be dropped. So may the oldest ones when
+    there are too many: they are counted as "untold", and the numbers that follow leave a gap.
     """
 
     def subscribe(self, names: Sequence[str]) -> None:

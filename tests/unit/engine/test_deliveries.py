@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from unstale.adapters import memory_store
 from unstale.adapters.memory_store import MemoryStore
-from unstale.engine.deliveries import AGAIN_AT_MOST, BATCH, Deliveries
+from unstale.engine.deliveries import AGAIN_AT_MOST, WINDOW, Deliveries
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import InputError, StoreError
 from unstale.keeper.outcomes import Answer
@@ -32,8 +33,14 @@ class Clock:
         await asyncio.sleep(0)
 
 
+#: events that an ear takes at once
+BATCH = 64
+
+
 class Ear:
     """Takes what `takes` says of each batch, and keeps what it took."""
+
+    batch, width = BATCH, 1
 
     def __init__(self, name: str, takes: Callable[[Sequence[Event]], int] = len) -> None:
         self.name, self.takes = name, takes
@@ -51,13 +58,38 @@ class Ear:
         self.closed += 1
 
 
+class Ears(Ear):
+    """Hears many at a time, each after some turns of the loop, later ones often sooner; refuses what `refuses` says."""
+
+    batch, width = 1, 8
+
+    def __init__(self, name: str, refuses: Callable[[Event], bool] = lambda event: False) -> None:
+        super().__init__(name)
+        self.refuses, self.at_once, self.most = refuses, 0, 0
+        self.said: list[Event] = []
+
+    async def tell(self, events: Sequence[Event]) -> tuple[int, str]:
+        (event,) = events
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        try:
+            for _ in range(event.number * 7 % 5):
+                await asyncio.sleep(0)
+            if self.refuses(event):
+                return 0, "not this one"
+            self.said.append(event)
+            return 1, ""
+        finally:
+            self.at_once -= 1
+
+
 class World:
     """A store with one source, and the deliveries of its changes."""
 
-    def __init__(self, *sinks: Any, store: MemoryStore | None = None) -> None:
+    def __init__(self, *sinks: Any, store: MemoryStore | None = None, sources: int = 1) -> None:
         self.store, self.clock, self.stop = store or MemoryStore(), Clock(), asyncio.Event()
         if self.store.find("a") is None:
-            self.store.add([Listing("a")], 0.0)
+            self.store.add([Listing("a" * (n + 1)) for n in range(sources)], 0.0)
         self.sinks = sinks
         self.deliveries = Deliveries(
             StoreExecutor(lambda: self.store, threads=False), sinks, self.clock, np.random.default_rng(1)
@@ -67,7 +99,8 @@ class World:
         for _ in range(count):
             (claim,) = self.store.claim(1e9, 1, lease=60.0, owner="me")
             body = Body(b"%d" % claim.token)
-            assert self.store.record([Entry(claim, Answer.CHANGED, 1.0, 1.0, body=body)]) == [True]
+            due = float(claim.token)
+            assert self.store.record([Entry(claim, Answer.CHANGED, 1.0, due, body=body)]) == [True]
         self.deliveries.nudge()
 
     def live(self, plot: Callable[[], Coroutine[Any, Any, None]], grace: float = 5.0) -> None:
@@ -247,3 +280,121 @@ def test_nobody_to_tell_is_fine_and_two_of_a_name_are_not() -> None:
     world.live(plot)
     with pytest.raises(InputError, match="sink 'a' is there twice: name it once"):
         World(Ear("a"), Ear("b"), Ear("a"))
+
+
+def per_source(events: Sequence[Event]) -> dict[int, list[int]]:
+    """The versions of each source in the order in which they were told."""
+    found: dict[int, list[int]] = {}
+    for event in events:
+        found.setdefault(event.source, []).append(event.version)
+    return found
+
+
+def test_sources_are_told_side_by_side_and_each_in_order() -> None:
+    ears = Ears("ears")
+    world = World(ears, sources=20)
+
+    async def plot() -> None:
+        world.change(1000)
+        await until(lambda: len(ears.said) == 1000)
+        await until(lambda: not world.store.events("ears", 1))
+
+    world.live(plot)
+    assert per_source(ears.said) == {source: list(range(1, 51)) for source in range(1, 21)}
+    assert [event.number for event in ears.said] != list(range(1, 1001))
+    assert 1 < ears.most <= Ears.width
+    assert (world.deliveries.told["ears"].told, world.deliveries.told["ears"].failed) == (1000, 0)
+
+
+def test_a_change_that_is_refused_for_ever_keeps_only_what_is_beyond_the_window() -> None:
+    ears = Ears("ears", lambda event: event.number == 3)
+    world = World(ears, sources=20)
+
+    async def plot() -> None:
+        world.change(2 * WINDOW)
+        await until(lambda: world.deliveries.told["ears"].in_row == 12)
+
+    world.live(plot)
+    refused = ears.said[0].source
+    told = [event.number for event in ears.said]
+    mine = [event.number for event in world.store.events("ears", WINDOW) if event.source == 3]
+    # All of the window but those of its source, none of them twice, and nothing later.
+    assert refused != 3
+    assert sorted(told) == [number for number in range(1, WINDOW + 3) if number not in mine]
+    # Only what was told up to the one that is refused counts as told.
+    assert world.store.events("ears", 1)[0].number == 3
+    # It is tried again, later and later.
+    assert world.clock.waits[-1] > 512.0
+
+
+def test_many_that_fail_at_once_are_one_failure() -> None:
+    down = False
+    ears = Ears("ears", lambda event: down)
+    world = World(ears, sources=20)
+
+    async def plot() -> None:
+        nonlocal down
+        world.change(100)
+        await until(lambda: len(ears.said) == 100)
+        down = True
+        world.change(100)
+        await until(lambda: world.deliveries.told["ears"].in_row == 3)
+        down = False
+        await until(lambda: len(ears.said) == 200)
+
+    world.live(plot)
+    assert per_source(ears.said) == {source: list(range(1, 11)) for source in range(1, 21)}
+    assert len(world.clock.waits) == 3
+    assert world.clock.waits[-1] <= 4.0
+
+
+def test_changes_that_were_dropped_before_they_were_told_are_said_to_be_missing(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_store, "MOST_EVENTS", 10)
+    down = False
+    ears = Ears("ears", lambda event: down)
+    world = World(ears, sources=20)
+
+    async def plot() -> None:
+        nonlocal down
+        world.change(5)
+        await until(lambda: not world.store.events("ears", 1))
+        down = True
+        world.change(10)
+        await until(lambda: world.deliveries.told["ears"].in_row == 1)
+        world.change(30)
+        down = False
+        await until(lambda: not world.store.events("ears", 1))
+
+    world.live(plot)
+    told = {event.number for event in ears.said}
+    assert told >= {*range(1, 6), *range(36, 46)}
+    (record,) = [record for record in caplog.records if record.message == "untold_dropped"]
+    assert len(told) + record.facts["count"] == 45
+    assert world.store.counters()["untold"] == 30
+
+
+def test_a_store_that_fails_while_many_are_told_loses_none() -> None:
+    class Shaky(MemoryStore):
+        troubles = 3
+
+        def told(self, name: str, number: int) -> None:
+            if self.troubles:
+                self.troubles -= 1
+                raise StoreError("store has no room left")
+            super().told(name, number)
+
+    ears = Ears("ears")
+    world = World(ears, store=Shaky(), sources=20)
+
+    async def plot() -> None:
+        world.change(400)
+        await until(lambda: not world.store.events("ears", 1))
+
+    world.live(plot)
+    assert {event.number for event in ears.said} == set(range(1, 401))
+    for versions in per_source(ears.said).values():
+        firsts = list(dict.fromkeys(versions))
+        assert firsts == sorted(firsts)
+    assert world.deliveries.told["ears"].failed == 3
