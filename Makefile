@@ -6,10 +6,11 @@ RUN := .venv$(VERSION)
 DEV := .venv-dev$(VERSION)
 # What was compiled is kept, whatever the caller's shell says: reading 900 files anew costs every run half a minute.
 unexport PYTHONDONTWRITEBYTECODE
+AUDIT := .venv-audit$(VERSION)
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check everywhere mutants wheel environment soak lint bench screenshots docs lock clean
+.PHONY: help demo test check everywhere mutants wheel audit environment soak lint bench screenshots docs lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -24,6 +25,11 @@ $(DEV)/.ready: requirements/dev.lock pyproject.toml
 	$(PYTHON) -m venv $(DEV)
 	$(DEV)/bin/python -m pip install $(PIP_FLAGS) -r requirements/dev.lock
 	$(DEV)/bin/python -m pip install $(PIP_FLAGS) --no-deps -e .
+	@touch $@
+
+$(AUDIT)/.ready: requirements/audit.lock
+	$(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/python -m pip install $(PIP_FLAGS) -r requirements/audit.lock
 	@touch $@
 
 demo: $(RUN)/.ready  ## see it work: changing sources, an engine, a live panel
@@ -43,6 +49,9 @@ mutants: $(DEV)/.ready  ## mistakes in the most important functions, which the n
 
 wheel: $(DEV)/.ready  ## build the wheel, check it, and use it in empty environments on every Python that is installed
 	$(DEV)/bin/python tests/wheel
+
+audit: $(AUDIT)/.ready  ## known weaknesses of what is installed with us, and a bill of materials in dist/
+	$(AUDIT)/bin/python tests/audit
 
 environment: $(DEV)/.ready
 	@echo $(DEV)
@@ -72,6 +81,8 @@ lock: $(DEV)/.ready  ## renew the locked versions
 	  --no-header --no-annotate --extra all pyproject.toml -o requirements/run.lock
 	$(DEV)/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header --no-annotate --extra dev pyproject.toml -c requirements/run.lock -o requirements/dev.lock
+	$(DEV)/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-header --no-annotate requirements/audit.in -o requirements/audit.lock
 
 clean:  ## remove environments and caches
 	rm -rf .venv .venv-* site .pytest_cache .mypy_cache .ruff_cache .hypothesis

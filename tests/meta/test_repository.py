@@ -62,7 +62,7 @@ def test_no_file_contains(what: str) -> None:
 
 def test_locks_pin_hashes_and_name_no_place() -> None:
     locks = sorted((ROOT / "requirements").glob("*.lock"))
-    assert len(locks) == 2
+    assert len(locks) == 3
     for lock in locks:
         text = lock.read_text("utf-8")
         assert "://" not in text
