@@ -498,6 +498,21 @@ def test_events_that_nobody_takes_are_bounded_and_the_oldest_go_openly(
     assert store.counters()["untold"] == 20 - left
 
 
+def test_what_is_distrusted_is_asked_for_anew_and_becomes_a_new_version(store: Any) -> None:
+    store.add(listed(2), 0.0)
+    body = Body(b"same", "text/plain", '"tag"', "Sun, 06 Nov 1994 08:49:37 GMT", fingerprint=b"f" * 32)
+    assert all(store.record([entry(c, 1.0, Answer.CHANGED, body=body) for c in claim(store, 0.0)]))
+    assert store.damaged() == []
+    store.distrust([(1, 1), (7, 1)])
+    store.set_due([1, 2], [2.0, 2.0])
+    first, second = claim(store, 2.0)
+    assert (first.version, first.etag, first.last_modified, first.fingerprint) == (1, None, None, None)
+    assert all(store.record([entry(c, 2.0, Answer.CHANGED, body=body) for c in (first, second)]))
+    assert store.versions(1) == [2, 1]
+    copy = store.copy(1)
+    assert (copy.version, copy.body, copy.digest) == (2, body, sha256(b"same").digest())
+
+
 def test_an_outcome_that_came_too_late_is_not_told(store: Any) -> None:
     store.add(listed(1), 0.0)
     store.subscribe(["log"])

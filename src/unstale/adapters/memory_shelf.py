@@ -225,6 +225,10 @@ class MemoryShelf:
         """Nothing can be wrong with what no disk holds."""
         return []
 
+    def damaged(self) -> list[tuple[int, int]]:
+        """Nothing can be."""
+        return []
+
 
 def _needed(epoch: Epoch, named: set[int], every: Sequence[Epoch]) -> bool:
     return epoch is every[-1] or epoch.number in named

@@ -155,6 +155,15 @@ class MemoryStore(MemoryShelf):
             if kept and old in (None, kept.due):
                 kept.due = float(time)
 
+    def distrust(self, copies: Sequence[tuple[int, int]]) -> None:
+        """Nothing here can be damaged; what is named is asked for anew."""
+        for source, version in copies:
+            kept = self._sources.get(source)
+            if kept and kept.copies and kept.copies[-1].version == version:
+                newest = kept.copies[-1]
+                body = dataclasses.replace(newest.body, etag=None, last_modified=None, fingerprint=None)
+                kept.copies[-1] = dataclasses.replace(newest, digest=b"", body=body)
+
     def members(self, collection: int | None = None) -> list[CollectionMember]:
         """Whom one collection tells of, or each of all."""
         there = {pair: one for pair, one in self._members.items() if set(pair) <= self._sources.keys()}

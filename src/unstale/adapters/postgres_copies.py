@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
+from secrets import token_bytes
 from typing import Any
 
 from unstale.adapters.postgres_schema import Connection
@@ -111,6 +112,16 @@ def read(db: Connection, source: int, version: int | None) -> Copy | None:
     if data is None:
         raise damaged_copy(source, number)
     return Copy(source, number, taken_at, digest, Body(data, *told))
+
+
+def distrust(db: Connection, copies: Iterable[tuple[int, int]]) -> None:
+    """Forget what polls ask with, and the digest that what they bring would be recognised by. Inside a transaction."""
+    with db.cursor() as cursor:
+        cursor.executemany(
+            "UPDATE copies SET etag = NULL, last_modified = NULL, fingerprint = NULL, digest = %s "
+            "WHERE source = %s AND version = %s",
+            [(token_bytes(32), source, version) for source, version in copies],
+        )
 
 
 def damaged(db: Connection) -> Iterator[tuple[int, int]]:

@@ -95,10 +95,10 @@ class PostgresReplica(PostgresShelf):
         query = "SELECT id, value FROM epochs WHERE id >= %s ORDER BY id"
         return [Epoch(*row) for row in self._read(lambda db: db.execute(query, (since,)).fetchall())]
 
+    def damaged(self) -> list[tuple[int, int]]:
+        """Sources and versions whose bytes are not those that were stored, each once."""
+        return self._read(lambda db: list(postgres_copies.damaged(db)))
+
     def verify(self) -> list[str]:
         """What is wrong with the copies, a sentence each: every one against its SHA-256."""
-        return self._read(
-            lambda db: [
-                f"copy {version} of source {source} is damaged" for source, version in postgres_copies.damaged(db)
-            ]
-        )
+        return [f"copy {version} of source {source} is damaged" for source, version in self.damaged()]

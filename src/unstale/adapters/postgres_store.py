@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
-from unstale.adapters import postgres_claims, postgres_members, postgres_outbox, postgres_recording
+from unstale.adapters import postgres_claims, postgres_copies, postgres_members, postgres_outbox, postgres_recording
 from unstale.adapters.postgres_catalogue import place
 from unstale.adapters.postgres_hosts import Grants
 from unstale.adapters.postgres_link import PATIENCE
@@ -209,6 +209,10 @@ class PostgresStore(PostgresReplica):
             return ended
 
         return self._write(work)
+
+    def distrust(self, copies: Sequence[tuple[int, int]]) -> None:
+        """What is held of these sources and versions is damaged: it is asked for anew."""
+        self._write(lambda db, again: postgres_copies.distrust(db, copies))
 
     def set_due(self, sources: Sequence[int], due: Sequence[float], *, was: Sequence[float] | None = None) -> None:
         """Move due times, with `was` only where they still are that."""

@@ -5,8 +5,9 @@ The database's own integrity check does not see a flipped bit inside a body; the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
+from secrets import token_bytes
 
 import apsw
 
@@ -66,6 +67,18 @@ def read(db: apsw.Connection, source: int, version: int | None) -> Copy | None:
     if data is None:
         raise damaged_copy(source, number)
     return Copy(source, number, taken_at, digest, Body(data, *told))
+
+
+def distrust(db: apsw.Connection, copies: Iterable[tuple[int, int]]) -> None:
+    """Forget what polls ask with, and the digest that what they bring would be recognised by. Inside a transaction."""
+    for source, version in copies:
+        content = db.execute(
+            "UPDATE copies SET etag = NULL, last_modified = NULL, fingerprint = NULL WHERE source = ? AND version = ? "
+            "RETURNING content",
+            (source, version),
+        ).get
+        # No content has it, so whoever reads these bytes is told that they are damaged.
+        db.execute("UPDATE contents SET digest = ? WHERE id = ?", (token_bytes(32), content))
 
 
 def damaged(db: apsw.Connection) -> Iterator[tuple[int, int]]:

@@ -129,8 +129,17 @@ class SqliteReplica(SqliteShelf):
             problems += [f"source {source} is neither waiting nor claimed" for (source,) in forgotten]
         return problems
 
-    def backup(self, path: str | Path) -> None:
-        """A whole store as of now in a new file, while others go on writing; it appears whole or not at all."""
+    def damaged(self) -> list[tuple[int, int]]:
+        """Sources and versions whose bytes are not those that were stored, each once."""
+        with self._reading() as db:
+            return sorted(set(sqlite_copies.damaged(db)))
+
+    def backup(self, path: str | Path) -> list[str]:
+        """A whole store as of now in a new file, while others go on writing; it appears whole or not at all.
+
+        What is wrong with it, a sentence each: the file as it was written is read back and verified. What the store
+        holds damaged is damaged in a copy of it, too, which is better than none.
+        """
         target = Path(path).resolve()
         if target.exists():
             raise StoreError(sentence("backup", repr(str(path)), "exists already", "choose another name"))
@@ -148,8 +157,12 @@ class SqliteReplica(SqliteShelf):
                     source.close()
                     copied.close()
                 _sync(draft)
+                written = SqliteReplica(draft)
+                problems = written.verify()
+                written.close()
                 draft.replace(target)
                 _sync(target.absolute().parent)
+                return problems
         finally:
             draft.unlink(missing_ok=True)
 

@@ -224,6 +224,11 @@ class SqliteStore(SqliteReplica):
                 )
                 db.execute("UPDATE beliefs SET due = ?1 WHERE source = ?2 AND due = coalesce(?3, due)", move)
 
+    def distrust(self, copies: Sequence[tuple[int, int]]) -> None:
+        """What is held of these sources and versions is damaged: it is asked for anew."""
+        with self._writing() as db:
+            sqlite_copies.distrust(db, copies)
+
     def enlist(self, members: Sequence[CollectionMember]) -> None:
         """Take up whom collections tell of, or what they say now."""
         with self._writing() as db:

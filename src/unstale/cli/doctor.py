@@ -61,7 +61,7 @@ def examine(
     replica = service.store
     one_file = not is_shared(settings.store)
     what = "file" if one_file else "store"
-    findings = [] if quick else [f"{problem}: restore a backup" for problem in replica.verify()]
+    findings = [] if quick else [f"{problem}: {_remedy(problem)}" for problem in replica.verify()]
     checked = [] if quick else [f"the {what} and every copy in it match their sums" if not findings else f"the {what}"]
     stage("reading")
     moment = service.moment()
@@ -91,6 +91,10 @@ def examine(
     else:
         checked.append(f"{near(settings.store)} answers; its disk and its backups are its server's")
     return checked, findings, replayed
+
+
+def _remedy(problem: str) -> str:
+    return "poll it anew with `unstale doctor --repair`" if problem.startswith("copy ") else "restore a backup"
 
 
 def replay_all(replica: ReadStore, standing: FleetColumns, quick: bool) -> Replayed:

@@ -41,6 +41,7 @@ GROUPS = {
         "export": ("unstale.cli.sources", "Write all sources to a list."),
         "import": ("unstale.cli.adding", "Take over the sources of a list."),
         "backup": ("unstale.cli.maintenance", "Copy the store to a file, while it is in use."),
+        "restore": ("unstale.cli.restoring", "Put a backup in the place of the store."),
         "doctor": ("unstale.cli.maintenance", "Is the store sound? What to do if not."),
     },
     "Plan and study": {

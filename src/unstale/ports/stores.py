@@ -94,6 +94,10 @@ class Claims(Protocol):
         With `was`, only where the due time still is that: who plans must not undo what a hint has moved meanwhile.
         """
 
+    def distrust(self, copies: Sequence[tuple[int, int]]) -> None:
+        """What is held of these sources and versions is damaged: the next polls ask for all of it, and what they bring
+        is a new version. Until then whoever reads them is told that they are damaged."""
+
     def enlist(self, members: Sequence[CollectionMember]) -> None:
         """Take up whom collections tell of, or what they say now; who has no source or no collection is left out."""
 
@@ -210,6 +214,9 @@ class Audit(Protocol):
 
     def verify(self) -> list[str]:
         """What is wrong with what is stored, a sentence each."""
+
+    def damaged(self) -> list[tuple[int, int]]:
+        """Sources and versions whose bytes are not those that were stored, each once."""
 
 
 class Outbox(Protocol):

@@ -81,6 +81,14 @@ class FleetChanges:
         """Make sources due now that are not yet: a hint never makes one later."""
         hasten(self.writer, sources, self.clock())
 
+    def repair(self, copies: Sequence[tuple[int, int]]) -> int:
+        """Have sources polled anew of which a copy is damaged; how many of them can be: old versions are past."""
+        newest = {head.source: head.version for head in self.store.heads([source for source, _ in copies])}
+        mendable = [(source, version) for source, version in copies if newest.get(source) == version]
+        self.writer.distrust(mendable)
+        self.hint([source for source, _ in mendable])
+        return len(mendable)
+
     def poll(self, sources: Sequence[int], look: Look) -> None:
         """Poll sources here and now, and record it like any other poll: for a fleet that nobody else keeps fresh.
 
