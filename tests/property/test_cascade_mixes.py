@@ -82,3 +82,18 @@ def test_what_is_dear_to_compute_is_not_computed_again_for_every_age(monkeypatch
     assert levels[-1] < levels[-2]
     # once per integral it would be millions
     assert asked[0] < 50_000
+
+
+def test_a_mix_of_a_history_and_bursts_is_written_down_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, survival = [0], Gamma.age_survival
+
+    def counted(self: Gamma, x: object) -> object:
+        asked[0] += np.size(x)
+        return survival(self, x)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Gamma, "age_survival", counted)
+    rng = np.random.default_rng([25, 347])
+    changes, chain = drawn(rng), [drawn(rng) for _ in range(int(rng.integers(1, 5)))]
+    # the one in 450 that took over 10 s: incomplete gammas for every age of every poll, millions of them
+    assert cascade_freshness(changes, chain) == pytest.approx(cascade_levels(changes, chain)[-1], rel=1e-10)
+    assert 0 < asked[0] < 50_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -122,3 +123,21 @@ def test_rounding_of_a_small_f_does_not_prevent_convergence():
 def test_last_bits_near_the_smallest_double_are_no_divergence():
     value, _ = integrate(lambda y: y**1.5, [0.0, 1e-110])
     assert value == pytest.approx(0.4 * 1e-275, rel=1e-10)
+
+
+def test_pieces_between_jumps_as_they_are_cost_less_and_are_right() -> None:
+    edges = [0.0, 0.3, 0.31, 2.0, 2.5, 40.0]
+    asked = [0]
+
+    def steps(x: np.ndarray) -> np.ndarray:
+        asked[0] += x.size
+        return np.searchsorted(edges, x, side="right") * np.exp(-x)
+
+    want = sum((i + 1) * (math.exp(-a) - math.exp(-b)) for i, (a, b) in enumerate(itertools.pairwise(edges)))
+    costs = []
+    for smooth in (False, True):
+        asked[0] = 0
+        value, bound = integrate(steps, edges, rtol=1e-12, smooth=smooth)
+        assert abs(value - want) <= max(float(bound), 1e-15)
+        costs.append(asked[0])
+    assert costs[1] < 0.7 * costs[0]

@@ -19,7 +19,17 @@ from scipy.special import zeta
 from unstale.core.checks import Floats, number, numbers, plain
 from unstale.core.inverse import change_process
 from unstale.core.lags import trails
-from unstale.core.processes import Poisson, Process, Superposition
+from unstale.core.processes import (
+    Constant,
+    Empirical,
+    LogNormal,
+    Pareto,
+    Poisson,
+    Process,
+    Triangular,
+    Uniform,
+    Weibull,
+)
 from unstale.core.processes.named import polling
 from unstale.core.quadrature import integrate
 from unstale.core.replication.redundancy import whole
@@ -34,6 +44,9 @@ _BENDS, _AT_ONCE = 128, 128
 _CUT, _BASE = 1e-18, 0.1
 # In mean gaps between changes: as far as any integral over a heavy tail looks, and how much must be left there.
 _FAR, _LEFT = 1e140, 1e-200
+# Laws that cost no more than looking them up in a table, and those of which only the density does.
+_CHEAP = (Poisson, Constant, Uniform, Triangular, Pareto, Empirical, LogNormal)
+_CHEAP_DENSITY = (*_CHEAP, Weibull)
 
 
 def cascade_freshness(changes: Process | float, polls: Sequence[Process | float]) -> float:
@@ -159,6 +172,7 @@ class _Level:
                 args=[y],
                 scale=min(polls.mean, self.scale),
                 rtol=1e-11,
+                smooth=True,
             )
             return np.asarray(whole) - (base * np.asarray(polls.age_cdf(last)) if base else 0.0)
 
@@ -217,19 +231,19 @@ class _Level:
 def _levels(changes: Process, chain: list[Process]) -> list[_Level]:
     """The replicas of a chain, each an average of the one above it."""
     found = [_of(changes, lambda y: np.asarray(changes.age_survival(y)))]
-    for polls in chain:
+    for i, polls in enumerate(chain):
         # All levels but the last are asked thousands of times for the same ages: what is dear is written down first.
-        dear = isinstance(polls, Superposition) and polls is not chain[-1]
-        level = found[-1].tabulated() if len(found) > 1 else found[0]
-        found.append(level.averaged(polls, _density(polls, dear)))
+        again = i < len(chain) - 1
+        level = found[-1].tabulated() if i or (again and not isinstance(changes, _CHEAP)) else found[0]
+        found.append(level.averaged(polls, _density(polls, again)))
     return found[1:]
 
 
-def _density(polls: Process, dear: bool) -> Law:
+def _density(polls: Process, again: bool) -> Law:
     def density(y: Floats) -> Floats:
         return np.asarray(polls.age_density(y))
 
-    if not dear:
+    if not again or isinstance(polls, _CHEAP_DENSITY):
         return density
     table = _of(polls, density).tabulated().law
     # Where polls cannot be that old the table has nothing to say.
