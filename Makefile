@@ -10,7 +10,7 @@ AUDIT := .venv-audit$(VERSION)
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check everywhere mutants wheel audit environment soak lint bench screenshots docs lock clean
+.PHONY: help demo test check slow everywhere mutants wheel audit environment soak lint bench screenshots docs lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -40,6 +40,9 @@ test: $(DEV)/.ready lint  ## everything: lint, types, rooms, docs, all tests
 
 check: $(DEV)/.ready lint  ## lint, types, rooms and the fast tests, in under a minute
 	$(DEV)/bin/python -m pytest -n 2 -q -m "not slow"
+
+slow: $(DEV)/.ready  ## measure which tests are slow, and list them in tests/slow.txt: `make check` leaves them out
+	$(DEV)/bin/python -m pytest -q -n 0 -m "not slow" --find-slow
 
 everywhere: $(DEV)/.ready  ## the fast tests on other Pythons, processors, locales, orders, folders, users, under load
 	$(DEV)/bin/python tests/everywhere

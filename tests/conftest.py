@@ -1,9 +1,15 @@
-"""Depths of tests: quick (`make check`), full (`make test`), and fresh random cases each time (`make soak`)."""
+"""Depths of tests: quick (`make check`), full (`make test`), and fresh random cases each time (`make soak`).
+
+What is slow is left to `make test`: whole rooms, single tests that are marked, and those that `make slow` has measured
+and written into `slow.txt`.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import os
+from collections import defaultdict
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,16 +25,54 @@ settings.load_profile("quick")
 SLOW_ROOMS = {"simulation", "integration", "e2e"}
 
 
+#: tests that take long, measured; and what is long: CPU seconds of one case, and of all cases of a test together
+LIST, CASE, TOGETHER = Path(__file__).with_name("slow.txt"), 0.3, 2.0
+
+
+def name_of(item: pytest.Item) -> str:
+    """A test without its case, as it stands in the list."""
+    return item.nodeid.partition("[")[0]
+
+
+class Measure:
+    """Takes the CPU time of every test, its processes included, and writes the list anew."""
+
+    def __init__(self) -> None:
+        self.cases: defaultdict[str, list[float]] = defaultdict(list)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        begin = sum(os.times()[:4])
+        done = yield
+        if not any(mark.name == "slow" for mark in item.iter_markers()):
+            self.cases[name_of(item)].append(sum(os.times()[:4]) - begin)
+        return done
+
+    def pytest_sessionfinish(self) -> None:
+        slow = sorted(name for name, took in self.cases.items() if max(took) > CASE or sum(took) > TOGETHER)
+        LIST.write_text("".join(f"{name}\n" for name in slow), "utf-8")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--find-slow", action="store_true", help="measure which tests are slow, and list them")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.find_slow:
+        config.pluginmanager.register(Measure())
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Rooms that will not be run are not even read: importing what they need takes longer than many a fast test."""
     parts = collection_path.relative_to(Path(__file__).parent).parts if collection_path.is_dir() else ()
     return True if parts and parts[0] in SLOW_ROOMS and config.option.markexpr == "not slow" else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
+    listed = set() if config.option.find_slow or not LIST.exists() else set(LIST.read_text("utf-8").splitlines())
     for item in items:
-        if item.path.relative_to(here).parts[0] in SLOW_ROOMS:
+        if item.path.relative_to(here).parts[0] in SLOW_ROOMS or name_of(item) in listed:
             item.add_marker(pytest.mark.slow)
 
 

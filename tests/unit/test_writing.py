@@ -227,6 +227,7 @@ OTHERS = {
     "cli/lab_processes.py",  # in a folder of its own
     "cli/init.py",  # refuses what is there
     "cli/locking.py",  # a lock
+    "cli/restoring.py",  # opens what it has copied, to bring it to the disk
     "adapters/sqlite_schema.py",  # the draft of a new store, which gets its name when it is whole
     "adapters/sqlite_replica.py",  # SQLite writes the draft of a backup, which refuses what is there
 }

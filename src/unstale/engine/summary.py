@@ -52,8 +52,8 @@ class Comparison:
     fresh: float
     even: float
     learned: float
-    fresh_error: float = math.nan
-    even_error: float = math.nan
+    fresh_error: float
+    even_error: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def compare(rows: ComparedSources, seen: Outlook, budget: float, cost: float | N
     weight = rows.weight
     total = float(weight.sum())
     if not total > 0.0:
-        return Comparison(math.nan, math.nan, 0.0)
+        return Comparison(math.nan, math.nan, 0.0, math.nan, math.nan)
     fresh = float(weight @ seen.fresh) / total
     sound, answered = rows.failures == 0, np.isfinite(rows.last)
     twice = sound & answered & rows.beliefs.any(axis=1)
@@ -82,7 +82,7 @@ def compare(rows: ComparedSources, seen: Outlook, budget: float, cost: float | N
     learned = float(weight[twice].sum()) / reached if reached > 0.0 else 0.0
     round_cost = float(rows.cost[sound].sum()) if cost is None else cost
     if learned < LEARNED or not (budget > 0.0 and round_cost > 0.0):
-        return Comparison(fresh, math.nan, learned)
+        return Comparison(fresh, math.nan, learned, math.nan, math.nan)
     polled = np.flatnonzero(sound & answered)
     others = float(weight @ seen.fresh) - float(weight[polled] @ seen.fresh[polled])
     some = polled[:: -(-len(polled) // ENOUGH) or 1]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,8 @@ def plan_parts(
     stage("looking")
     files = files_of(pattern)
     if output is not None:
+        # absolute, because workers may stand elsewhere
+        output = output if "://" in output else str(Path(output).absolute())
         prepare(files, output)
     by_file = [parts for parts in engine.map(parts_of, files) if parts]
     parts = [part for each in by_file for part in each]
