@@ -69,13 +69,14 @@ def _chosen(store: ReadStore, source: int, old: int | None, new: int | None) -> 
     from unstale.service.difference import readable
 
     kept = store.versions(source)
-    if old is None and len(kept) < 2:
-        have = "only one version" if kept else "no copy yet"
-        remedy = f"wait for a change, `unstale history {source}` tells of its polls"
-        raise InputError(sentence("source", source, f"has {have}, and nothing to compare it with", remedy))
+    if not kept:
+        remedy = f"`unstale run` polls it, `unstale explain {source}` says when"
+        raise InputError(sentence("source", source, "has no copy yet", remedy))
+    # The first version has none before it, and is compared with itself.
+    before = kept[min(1, len(kept) - 1)]
     chosen = []
-    for version in (kept[1] if old is None else old, kept[0] if new is None and kept else new):
-        copy = None if version is None else store.copy(source, version)
+    for version in (before if old is None else old, kept[0] if new is None else new):
+        copy = store.copy(source, version)
         if copy is None:
             remedy = f"`unstale history {source}` lists those that are"
             raise InputError(sentence("version", version, f"of source {source} is not kept", remedy))
@@ -89,6 +90,9 @@ def _chosen(store: ReadStore, source: int, old: int | None, new: int | None) -> 
 
 def _print(found: dict[str, Any]) -> None:
     out = console()
+    if found["old"] == found["new"] == 1:
+        out.print("version 1 is the first: it has not changed since", highlight=False)
+        return
     out.print(f"version {found['old']} → {found['new']}", style="bold", highlight=False)
     for kind, line in found["lines"]:
         shown = f"{kind} {harmless(line)}"

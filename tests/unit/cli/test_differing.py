@@ -45,6 +45,11 @@ def test_any_two_versions_are_compared(store: str) -> None:
     assert asked(store, "1", "2", "2").output == "version 2 → 2\nthey are the same, byte for byte\n"
 
 
+def test_a_first_version_has_nothing_before_it(store: str) -> None:
+    done = asked(store, "2", "--exit-code")
+    assert (done.exit_code, done.output) == (0, "version 1 is the first: it has not changed since\n")
+
+
 def test_programs_are_told_the_same(store: str) -> None:
     done = asked(store, "1", "1", "2", "--json", "--exit-code")
     assert done.exit_code == 1
@@ -61,10 +66,8 @@ def test_programs_are_told_the_same(store: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("2",), "source 2 has only one version, and nothing to compare it with: wait for a change"),
-        (("4",), "source 4 has no copy yet, and nothing to compare it with: wait for a change"),
+        (("4",), "source 4 has no copy yet: `unstale run` polls it, `unstale explain 4` says when"),
         (("1", "7"), "version 7 of source 1 is not kept: `unstale history 1` lists those that are"),
-        (("4", "1"), "version 1 of source 4 is not kept"),
         (("3",), "version 1 is image/png, which has no lines: take both with `unstale get 3 --version N`"),
     ],
 )
