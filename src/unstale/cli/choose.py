@@ -108,7 +108,7 @@ def _condition(replica: Catalogue, text: str) -> tuple[str, str]:
 
 def _fulfils(one: Listing, name: str, pattern: str) -> bool:
     if name == "tag":
-        from unstale.lists.rows import tags_of
+        from unstale.ports import tags_of
 
         return any(fnmatchcase(tag, pattern) for tag in tags_of(one.options))
     return fnmatchcase(getattr(one, name), pattern)

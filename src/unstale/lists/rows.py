@@ -15,7 +15,7 @@ from unstale.addresses import host_of, kind_of
 from unstale.errors import InputError, require, sentence, suggestion
 from unstale.kinds import known_kind
 from unstale.lists.fields import flag_of, number_of, options_of, seconds, text_of
-from unstale.ports import Listing
+from unstale.ports import Listing, tags_of
 
 #: every spelling of a column, and the one we use
 COLUMNS = {
@@ -148,16 +148,6 @@ class ListReader:
     def refuse(self, line: int, reason: str) -> None:
         """One row that is none."""
         self.problems.append(Problem(line, reason, self.place))
-
-
-def tags_of(options: Mapping[str, Any]) -> list[str]:
-    """The tags of a source.
-
-    >>> tags_of({"tags": "news"}), tags_of({})
-    (['news'], [])
-    """
-    tags = options.get("tags", ())
-    return [tags] if isinstance(tags, str) else [str(tag) for tag in tags]
 
 
 def listing_of(fields: Mapping[str, Any], base: Listing, check: Check) -> Listing:

@@ -23,6 +23,7 @@ from unstale.ports.records import (
     Observation,
     Price,
     Recent,
+    tags_of,
     widened,
 )
 from unstale.ports.stores import (
@@ -83,5 +84,6 @@ __all__ = [
     "SharedStore",
     "Shelf",
     "Store",
+    "tags_of",
     "widened",
 ]

@@ -166,6 +166,16 @@ class Event:
     digest: bytes
 
 
+def tags_of(options: Mapping[str, Any]) -> list[str]:
+    """The tags of a source.
+
+    >>> tags_of({"tags": "news"}), tags_of({})
+    (['news'], [])
+    """
+    tags = options.get("tags", ())
+    return [tags] if isinstance(tags, str) else [str(tag) for tag in tags]
+
+
 def widened(belief: bytes | None, width: int) -> bytes:
     """A belief as `width` floats: zeros follow one that an older version kept with fewer, and are all there is of none.
 

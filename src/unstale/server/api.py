@@ -19,6 +19,7 @@ from unstale.server.endpoints import Call, Endpoint, as_json
 from unstale.server.endpoints import refusal as refusal
 from unstale.server.live import Live
 from unstale.server.metrics import Metrics
+from unstale.server.news import NewsFeeds
 from unstale.server.shapes import text, whole
 from unstale.server.shelf import Asker
 from unstale.server.slowly import Slowly
@@ -64,7 +65,11 @@ def api(
     """Everything under /api/v1, /metrics, and the callbacks of hubs if there is a token to make them from."""
     # One for all: whoever asks in the same moment is told the same.
     slowly = slowly or Slowly()
-    table: list[Endpoint] = [*FleetRoutes(service, slowly).endpoints(), *Sources(service, asker).endpoints()]
+    table: list[Endpoint] = [
+        *FleetRoutes(service, slowly).endpoints(),
+        *Sources(service, asker).endpoints(),
+        *NewsFeeds(service, slowly).endpoints(),
+    ]
     more: list[BaseRoute] = [Route("/metrics", Metrics(service, served, slowly).tell)]
     if live is not None:
         table.append(

@@ -1,0 +1,69 @@
+"""What changed lately: the newest versions of sources, each with the lines that are new in it, for who reads news.
+
+Rules of this file:
+1. A first copy is no news: nothing was there that it changed.
+2. Sources are those that changed among the newest polls, and what is shown of a change is short: both are bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Edition, Listing, ReadStore, tags_of
+from unstale.secrecy import shown_address
+from unstale.service.difference import difference, readable
+
+#: polls that are looked through, lines that are shown of a change, and bytes of a version that is compared for them
+POLLS, LINES, BYTES = 5_000, 20, 2**18
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """A change of a source: the version that it brought, when that came, and lines that were taken away and added."""
+
+    source: int
+    address: str
+    title: str
+    tags: tuple[str, ...]
+    version: int
+    at: float
+    #: as `difference` tells them, - and + alone; and whether there is more than that
+    lines: tuple[tuple[str, str], ...]
+    more: bool
+
+
+def news(store: ReadStore, limit: int, tag: str | None = None) -> list[News]:
+    """The newest changes, newest first: of all sources, or of those with a tag."""
+    changed = dict.fromkeys(one.source for one in store.recent(POLLS) if one.answer is Answer.CHANGED)
+    listings = [one for one in store.listings(sorted(changed)) if tag is None or tag in tags_of(one.options)]
+    kept = [(one, edition) for one in listings for edition in _editions(store, one.id)]
+    newest = sorted(kept, key=lambda pair: pair[1].taken_at, reverse=True)[:limit]
+    return [_news(store, listing, edition) for listing, edition in newest]
+
+
+def _editions(store: ReadStore, source: int) -> list[Edition]:
+    """The versions of a source that are kept, without the very first."""
+    found = (store.edition(source, version) for version in store.versions(source) if version > 1)
+    return [edition for edition in found if edition is not None]
+
+
+def _news(store: ReadStore, listing: Listing, edition: Edition) -> News:
+    lines: list[tuple[str, str]] = []
+    more = True
+    found = (store.copy(listing.id, version) for version in (edition.version - 1, edition.version))
+    bodies = [one.body for one in found if one is not None]
+    if len(bodies) == 2 and all(len(one.data) <= BYTES and readable(one.data, one.media_type) for one in bodies):
+        told = difference(bodies[0].data, bodies[1].data)
+        lines = [(kind, line) for kind, line in told["lines"] if kind in "+-"]
+        more = told["cut"] or len(lines) > LINES
+    return News(
+        listing.id,
+        shown_address(listing.address),
+        str(listing.options.get("title") or "") or shown_address(listing.address),
+        tuple(tags_of(listing.options)),
+        edition.version,
+        edition.taken_at,
+        tuple(lines[:LINES]),
+        more,
+    )
