@@ -10,7 +10,7 @@ AUDIT := .venv-audit$(VERSION)
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check slow everywhere mutants wheel audit environment soak lint bench screenshots docs lock clean
+.PHONY: help demo test check slow everywhere mutants wheel audit fuzz environment soak lint bench screenshots docs lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ wheel: $(DEV)/.ready  ## build the wheel, check it, and use it in empty environm
 
 audit: $(AUDIT)/.ready  ## known weaknesses of what is installed with us, and a bill of materials in dist/
 	$(AUDIT)/bin/python tests/audit
+
+fuzz: $(DEV)/.ready  ## parsers that strangers feed, fuzzed with coverage: SECONDS=60 for each
+	$(DEV)/bin/python tests/fuzz --seconds $(or $(SECONDS),60)
 
 environment: $(DEV)/.ready
 	@echo $(DEV)
