@@ -78,21 +78,25 @@ class Table:
         medians = {name: statistics.median(s) for name, s in seconds.items()}
         for name, median in medians.items():
             cpu, ratio = statistics.median(processor[name]), median / medians[reference]
-            self.rows.append(
-                {
-                    "case": case,
-                    "candidate": name,
-                    "seconds": median,
-                    "cpu_seconds": cpu,
-                    "ratio": ratio,
-                    "rounds": rounds,
-                }
-            )
+            self.row(case, name, median, cpu, ratio, rounds)
             print(
                 f"{case:20} {name:32} {median:10.4f} s ({cpu:.4f} of all cores), ratio {ratio:.4f}",
                 flush=True,
             )
         return medians
+
+    def row(self, case: str, candidate: str, seconds: float, cpu: float, ratio: float, rounds: int) -> None:
+        """A row that was measured elsewhere."""
+        self.rows.append(
+            {
+                "case": case,
+                "candidate": candidate,
+                "seconds": seconds,
+                "cpu_seconds": cpu,
+                "ratio": ratio,
+                "rounds": rounds,
+            }
+        )
 
     def fact(self, name: str, value: object, bar: str = "") -> None:
         """A number that is not a time: an error, a ratio of memory; `bar` is what it should not exceed."""

@@ -37,7 +37,7 @@ from unstale.adapters.ways import WAYS, granted
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
 from unstale.kinds import KINDS
-from unstale.ports import Fetched, Fetcher, Request
+from unstale.ports import Fetched, Fetcher, QuickFetcher, Request
 
 NOW = 1.8e9
 LOOPBACK = ["127.0.0.1/32"]
@@ -288,12 +288,87 @@ async def _polled(
             await one.close()
 
 
-@pytest.fixture(params=EXAMPLES)
+class NotAwaited:
+    """A quick fetcher as an engine uses it: begun wherever it can be, awaited where it has to be."""
+
+    def __init__(self, inner: QuickFetcher) -> None:
+        self._inner = inner
+        self.begun = 0
+
+    async def fetch(self, request: Request) -> Fetched:
+        future: asyncio.Future[Fetched | Exception] = asyncio.get_running_loop().create_future()
+        call_off = self._inner.begin(request, future.set_result)
+        if call_off is None:
+            return await self._inner.fetch(request)
+        assert not future.done()
+        self.begun += 1
+        try:
+            found = await future
+        finally:
+            call_off()
+        assert isinstance(found, Fetched)
+        return found
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def quickly(
+    example: Callable[[], AbstractAsyncContextManager[World]],
+) -> Callable[[], AbstractAsyncContextManager[World]]:
+    @asynccontextmanager
+    async def world() -> AsyncIterator[World]:
+        async with example() as held:
+            assert isinstance(held.fetcher, QuickFetcher)
+            yield replace(held, fetcher=NotAwaited(held.fetcher))
+
+    return world
+
+
+#: those that need not be awaited, once more without it
+QUICK = {f"{name}, not awaited": quickly(EXAMPLES[name]) for name in ("HttpFetcher", "PoliteFetcher")}
+
+
+def test_every_fetcher_that_need_not_be_awaited_has_an_example() -> None:
+    async def look() -> None:
+        for name, example in EXAMPLES.items():
+            async with example() as world:
+                assert isinstance(world.fetcher, QuickFetcher) == (f"{name}, not awaited" in QUICK)
+
+    asyncio.run(look())
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_look_that_need_not_be_awaited_is_begun_and_one_that_was_called_off_is_never_heard_of(name: str) -> None:
+    async def scene() -> None:
+        async with QUICK[name]() as world:
+            assert isinstance(world.fetcher, NotAwaited)
+            world.put(b"one")
+            # The first look may have to ask whether it is allowed.
+            await world.fetcher.fetch(Request(world.address))
+            before = world.fetcher.begun
+            await world.fetcher.fetch(Request(world.address))
+            assert world.fetcher.begun == before + 1
+            world.stall()
+            heard: list[Fetched | Exception] = []
+            call_off = world.fetcher._inner.begin(Request(world.address), heard.append)
+            assert call_off is not None
+            await asyncio.sleep(0.05)
+            call_off()
+            call_off()
+            await world.fetcher.close()
+            await asyncio.sleep(0.05)
+            assert heard == []
+
+    asyncio.run(scene())
+
+
+@pytest.fixture(params=[*EXAMPLES, *QUICK])
 def play(request: pytest.FixtureRequest) -> Callable[[Callable[[World], Awaitable[None]]], None]:
     """Runs a scene in the world of each fetcher."""
 
     async def run(scene: Callable[[World], Awaitable[None]]) -> None:
-        async with EXAMPLES[request.param]() as world:
+        async with (EXAMPLES | QUICK)[request.param]() as world:
             await scene(world)
 
     return lambda scene: asyncio.run(run(scene))

@@ -189,11 +189,27 @@ class PlainDriver:
         self._multi = multi = pycurl.AsyncCurlMulti()
         multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, connections)
         multi.setopt(pycurl.M_MAXCONNECTS, connections)
+        self._flying: dict[pycurl.Curl, asyncio.Task[None]] = {}
 
     @property
     def closed(self) -> bool:
         """Whether no exchange can begin any more."""
         return bool(self._multi.closed)
+
+    def start(self, curl: pycurl.Curl, ended: Ended) -> None:
+        """Begin an exchange; `ended` is called in a later turn of the loop, with libcurl's word for how it went."""
+
+        async def fly() -> None:
+            code = await self.exchange(curl)
+            del self._flying[curl]
+            ended(code)
+
+        self._flying[curl] = asyncio.get_running_loop().create_task(fly())
+
+    def call_off(self, curl: pycurl.Curl) -> None:
+        """End an exchange without a word."""
+        if (flying := self._flying.pop(curl, None)) is not None:
+            flying.cancel()
 
     async def exchange(self, curl: pycurl.Curl) -> int:
         """Begin an exchange and wait for its end: libcurl's word for how it went. Cancelled when the driver closes."""

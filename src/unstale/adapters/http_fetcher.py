@@ -12,7 +12,6 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from http import HTTPStatus
 from ipaddress import ip_address
 from urllib.parse import urljoin
@@ -21,12 +20,13 @@ import pycurl
 
 from unstale.adapters.addresses import Gate, WebAddress, web_address
 from unstale.adapters.curl_driver import driver
+from unstale.adapters.flight import Flight, Replied
 from unstale.adapters.http_age import aged
 from unstale.adapters.retry_headers import http_date, wait
 from unstale.adapters.transfer import NO_BODY, NO_CODING, NO_PROOF, WHOLE, Transfer, TransferReply
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Fetched, Request
+from unstale.ports import CallOff, Ended, Fetched, Request
 
 MOST_REDIRECTS = 5
 #: longest validator worth sending back
@@ -78,82 +78,124 @@ class HttpFetcher:
         self._ca_file = ca_file or ssl.get_default_verify_paths().cafile
         self._driver = driver(connections)
         self._idle: list[Transfer] = []
+        self._flying: set[Flight] = set()
         #: origins to be asked over HTTP/1.1, the one that was learned first in front
         self._plain: dict[str, None] = {}
 
     async def fetch(self, request: Request) -> Fetched:
         """Look once; see `unstale.ports.Fetcher` for what is promised."""
         polled_at = self._now()
-        reply = await self.look(request)
-        found = fetched(request, reply, polled_at)
-        return aged(found, request, reply.headers, _host(reply.address)) if "age" in reply.headers else found
+        return _found(request, await self.look(request), polled_at)
+
+    def begin(self, request: Request, ended: Ended) -> CallOff:
+        """Look without being awaited; see `unstale.ports.QuickFetcher`."""
+        polled_at = self._now()
+
+        def replied(reply: TransferReply | Exception) -> None:
+            try:
+                found = reply if isinstance(reply, Exception) else _found(request, reply, polled_at)
+            except Exception as error:  # A fault of ours, which whoever waits for this must hear of.
+                found = error
+            ended(found)
+
+        return self._begin(request, replied).call_off
 
     async def look(self, request: Request) -> TransferReply:
         """Ask and follow redirects; any status is an answer. A body cut at the limit comes with a reason."""
-        deadline = asyncio.get_running_loop().time() + request.seconds
-        received = sent = 0
+        future: asyncio.Future[TransferReply] = asyncio.get_running_loop().create_future()
+
+        def replied(reply: TransferReply | Exception) -> None:
+            if future.done():
+                return
+            if isinstance(reply, Exception):
+                future.set_exception(reply)
+            else:
+                future.set_result(reply)
+
+        flight = self._begin(request, replied)
         try:
-            lines = _lines(request)
-            here = web_address(request.address)
-        except InputError as error:
-            return TransferReply(reason=str(error))
-        for _ in range(MOST_REDIRECTS + 1):
-            reply = await self._hop(here, lines, deadline, request)
-            received += reply.received
-            sent += reply.requests
-            location = reply.headers.get("location") if reply.status in _REDIRECTS else None
-            if reply.reason or location is None:
-                return reply if sent == 1 else replace(reply, received=received, requests=sent)
-            try:
-                there = _target(here, location)
-            except InputError as error:
-                reason = f"{here.host}: it redirects, but the {error}"
-                return TransferReply(reason=reason, address=here.text, received=received, requests=sent)
-            if request.headers and here.origin.startswith("https:") and there.origin.startswith("http:"):
-                reason = f"{here.host}: it redirects from https to http, which is not followed with headers of ours"
-                return TransferReply(reason=reason, address=here.text, received=received, requests=sent)
-            if there.origin != here.origin:
-                # What the caller sends along was for the first origin, and does not come back once it is left.
-                lines = _conditions(request)
-            here = there
-        reason = f"{here.host}: it redirects more than {MOST_REDIRECTS} times"
-        return TransferReply(reason=reason, address=here.text, received=received, requests=sent)
+            return await future
+        finally:
+            flight.call_off()
 
     async def close(self) -> None:
         """Give back connections; what is in flight ends as FAILED."""
         await self._driver.close()
+        for flight in list(self._flying):
+            flight.end(TransferReply(reason=f"{flight.here.host}: the fetcher was closed before the answer came"))
         for transfer in self._idle:
             transfer.curl.close()
         self._idle.clear()
 
-    async def _hop(self, here: WebAddress, lines: list[str], deadline: float, request: Request) -> TransferReply:
-        """Ask once; over HTTP/1.1, where every end is said, if an answer over HTTP/2 may have been cut."""
-        reply = await self._once(here, lines, deadline, request)
-        if not reply.reason.endswith(NO_PROOF):
-            return reply
-        self._plain[here.origin] = None
-        if len(self._plain) > MOST_PLAIN:
-            del self._plain[next(iter(self._plain))]
-        again = await self._once(here, lines, deadline, request)
-        return replace(again, received=reply.received + again.received, requests=2)
-
-    async def _once(self, here: WebAddress, lines: list[str], deadline: float, request: Request) -> TransferReply:
-        if self._driver.closed:
-            return TransferReply(reason="the fetcher is closed")
-        if self._proxy and (refused := self._refused_literal(here.host)):
-            return TransferReply(reason=_refusal(here.host, refused))
-        transfer = self._idle.pop() if self._idle else self._new()
-        left = max(deadline - asyncio.get_running_loop().time(), 0.001)
-        curl = transfer.begin(here.text, lines, left, request.limit, plainly=here.origin in self._plain)
+    def _begin(self, request: Request, replied: Replied) -> Flight:
+        loop = asyncio.get_running_loop()
+        flight = Flight(request, replied, loop.time() + request.seconds, self._flying)
         try:
-            code = await self._driver.exchange(curl)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            return TransferReply(reason=f"{here.host}: the fetcher was closed before the answer came")
-        self._idle.append(transfer)
-        return transfer.end(here, self._reason(code, here, transfer, request) if code else "")
+            flight.lines = _lines(request)
+            flight.here = web_address(request.address)
+        except InputError as error:
+            loop.call_soon(flight.end, TransferReply(reason=str(error)))
+            return flight
+        self._ask(flight)
+        return flight
+
+    def _ask(self, flight: Flight) -> None:
+        """One request of a look; what came of it is heard in a later turn of the loop."""
+        here, loop = flight.here, asyncio.get_running_loop()
+        if self._driver.closed:
+            loop.call_soon(flight.end, TransferReply(reason="the fetcher is closed"))
+            return
+        if self._proxy and (refused := self._refused_literal(here.host)):
+            loop.call_soon(flight.end, TransferReply(reason=_refusal(here.host, refused)))
+            return
+        transfer = self._idle.pop() if self._idle else self._new()
+        left, limit = max(flight.deadline - loop.time(), 0.001), flight.request.limit
+        flight.plainly = here.origin in self._plain
+        curl = transfer.begin(here.text, flight.lines, left, limit, plainly=flight.plainly)
+
+        def landed(code: int) -> None:
+            flight.exchange = None
+            try:
+                self._idle.append(transfer)
+                why = self._reason(code, here, transfer, flight.request) if code else ""
+                self._answered(flight, transfer.end(here, why))
+            except Exception as error:  # A fault of ours, which whoever waits for this must hear of.
+                flight.end(error)
+
+        flight.exchange = lambda: self._driver.call_off(curl)
+        self._driver.start(curl, landed)
+
+    def _answered(self, flight: Flight, reply: TransferReply) -> None:
+        """Follow a redirect, or ask once more over HTTP/1.1, where every end is said; other answers are the last."""
+        here, request = flight.here, flight.request
+        flight.count(reply)
+        if reply.reason.endswith(NO_PROOF) and not flight.plainly:
+            self._plain[here.origin] = None
+            if len(self._plain) > MOST_PLAIN:
+                del self._plain[next(iter(self._plain))]
+            self._ask(flight)
+            return
+        location = reply.headers.get("location") if reply.status in _REDIRECTS else None
+        if reply.reason or location is None:
+            flight.end(reply)
+            return
+        try:
+            there = _target(here, location)
+        except InputError as error:
+            flight.give_up(f"{here.host}: it redirects, but the {error}")
+            return
+        if request.headers and here.origin.startswith("https:") and there.origin.startswith("http:"):
+            flight.give_up(f"{here.host}: it redirects from https to http, which is not followed with headers of ours")
+            return
+        if there.origin != here.origin:
+            # What the caller sends along was for the first origin, and does not come back once it is left.
+            flight.lines = _conditions(request)
+        flight.here = there
+        flight.hops += 1
+        if flight.hops > MOST_REDIRECTS:
+            flight.give_up(f"{there.host}: it redirects more than {MOST_REDIRECTS} times")
+            return
+        self._ask(flight)
 
     def _new(self) -> Transfer:
         transfer = Transfer(self._gate if not self._proxy else None)
@@ -185,6 +227,11 @@ class HttpFetcher:
         if code == pycurl.E_RECV_ERROR and transfer.too_many_headers():
             return f"{here.host}: {_REASONS[_TOO_LARGE]}"
         return f"{here.host}: {_REASONS.get(code, f'the exchange broke off (libcurl error {code})')}"
+
+
+def _found(request: Request, reply: TransferReply, polled_at: float) -> Fetched:
+    found = fetched(request, reply, polled_at)
+    return aged(found, request, reply.headers, _host(reply.address)) if "age" in reply.headers else found
 
 
 def fetched(request: Request, reply: TransferReply, polled_at: float) -> Fetched:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from unstale.adapters.robots import Robots
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Fetched, Fetcher, Request
+from unstale.ports import CallOff, Ended, Fetched, Fetcher, QuickFetcher, Request
 
 
 class PoliteFetcher:
@@ -18,6 +18,7 @@ class PoliteFetcher:
 
     def __init__(self, inner: Fetcher, robots: Robots, *, now: Callable[[], float] = time.time) -> None:
         self._inner, self._robots, self._now = inner, robots, now
+        self._quick = inner if isinstance(inner, QuickFetcher) else None
 
     async def fetch(self, request: Request) -> Fetched:
         """Look once, if it is allowed."""
@@ -42,6 +43,25 @@ class PoliteFetcher:
         if not (permission.delay or permission.requests):
             return fetched
         return replace(fetched, spacing=permission.delay, requests=fetched.requests + permission.requests)
+
+    def begin(self, request: Request, ended: Ended) -> CallOff | None:
+        """Look without being awaited, where the site's rules are known and allow it."""
+        if self._quick is None:
+            return None
+        try:
+            permission = self._robots.known(request.address)
+        except InputError:
+            return None
+        if permission is None or not permission.allowed:
+            return None
+        delay = permission.delay
+        if not delay:
+            return self._quick.begin(request, ended)
+
+        def spaced(found: Fetched | Exception) -> None:
+            ended(found if isinstance(found, Exception) else replace(found, spacing=delay))
+
+        return self._quick.begin(request, spaced)
 
     async def close(self) -> None:
         """Give back the connections of the fetcher inside."""

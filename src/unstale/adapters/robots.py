@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from protego import Protego
 
-from unstale.adapters.addresses import web_address
+from unstale.adapters.addresses import WebAddress, web_address
 from unstale.adapters.transfer import TransferReply
 from unstale.ports import Request
 
@@ -79,6 +79,15 @@ class Robots:
             # One who gives up must not take the answer from the others.
             known = await asyncio.shield(task)
             sent = known.requests if mine else 0
+        return self._permission(place, known, sent)
+
+    def known(self, address: str) -> Permission | None:
+        """What `ask` would answer without asking the site, None if it has to be asked."""
+        place = web_address(address)
+        known = self._known.get(place.origin)
+        return None if known is None or known.until <= self._now() else self._permission(place, known, 0)
+
+    def _permission(self, place: WebAddress, known: _Known, sent: int) -> Permission:
         if known.reason:
             return Permission(
                 False, reason=known.reason, retry_after=max(known.until - self._now(), 1.0), requests=sent

@@ -139,6 +139,7 @@ class Application:
             config_of(settings) if budget is None else replace(config_of(settings), budget=budget),
             self.clock,
             self.fetchers.look,
+            begin=self.fetchers.begin,
             content=content_of,
             host_limits=HostLimits(rules_of(settings)),
             tell=self._heard,

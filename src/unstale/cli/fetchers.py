@@ -22,7 +22,7 @@ from unstale.core.checks import number
 from unstale.errors import UnstaleError
 from unstale.keeper.outcomes import Answer
 from unstale.kinds import KINDS, known_kind
-from unstale.ports import Claim, Fetched, Fetcher, Listing, Request
+from unstale.ports import CallOff, Claim, Ended, Fetched, Fetcher, Listing, QuickFetcher, Request
 
 if TYPE_CHECKING:
     from unstale.adapters.http_fetcher import HttpFetcher
@@ -71,6 +71,8 @@ class Fetchers:
         self.sandbox = Sandbox()
         self._means = replace(means_of(settings, now), aside=self.sandbox)
         self._made: dict[str, Fetcher] = {}
+        #: of those, the ones that need not be awaited
+        self._quick: dict[str, QuickFetcher | None] = {}
 
     async def look(self, claim: Claim) -> Fetched:
         """Poll a claimed source; what stands in its way on our side is a failure too, in one sentence."""
@@ -80,12 +82,24 @@ class Fetchers:
             request = self._request(claim)
         except UnstaleError as error:
             return Fetched(Answer.FAILED, begun, reason=str(error))
-        fetched = await fetcher.fetch(request)
-        if fetched.address in ("", claim.address):
-            return fetched
-        # It, or where redirects led, may hold what we filled in, or a secret of theirs.
-        here = fetched.address == request.address
-        return replace(fetched, address=claim.address if here else hidden(fetched.address, claim.address))
+        return _shown(claim, request, await fetcher.fetch(request))
+
+    def begin(self, claim: Claim, ended: Ended) -> CallOff | None:
+        """Poll a claimed source without being awaited; None, and nothing was done, if `look` has to be awaited."""
+        try:
+            if claim.kind not in self._quick:
+                fetcher = self._fetcher(claim.kind)
+                self._quick[claim.kind] = fetcher if isinstance(fetcher, QuickFetcher) else None
+            if (quick := self._quick[claim.kind]) is None:
+                return None
+            request = self._request(claim)
+        except UnstaleError:
+            return None
+
+        def came(found: Fetched | Exception) -> None:
+            ended(found if isinstance(found, Exception) else _shown(claim, request, found))
+
+        return quick.begin(request, came)
 
     def ready(self, listing: Listing) -> bool:
         """Whether nothing on our side stands in the way of polling a source, as far as can be told without a poll."""
@@ -100,12 +114,14 @@ class Fetchers:
     def use(self, kind: str, fetcher: Fetcher) -> None:
         """Look at sources of one more kind with this fetcher."""
         self._made[kind] = fetcher
+        self._quick.pop(kind, None)
 
     async def close(self) -> None:
         """Give back what all fetchers hold."""
         for fetcher in reversed(self._made.values()):
             await fetcher.close()
         self._made.clear()
+        self._quick.clear()
         await self.sandbox.close()
 
     def plain_web(self) -> HttpFetcher:
@@ -128,6 +144,14 @@ class Fetchers:
         web = claim.kind in KINDS and "http" in KINDS[claim.kind].schemes and "upstream" not in options
         address = filled_address(claim.address) if web else claim.address
         return Request(address, claim.etag, claim.last_modified, headers, options, limit, seconds, claim.last)
+
+
+def _shown(claim: Claim, request: Request, fetched: Fetched) -> Fetched:
+    """What came back with an address that may be kept: it, or where redirects led, may hold what we filled in."""
+    if fetched.address in ("", claim.address):
+        return fetched
+    here = fetched.address == request.address
+    return replace(fetched, address=claim.address if here else hidden(fetched.address, claim.address))
 
 
 def _number(options: Mapping[str, Any], name: str, usual: float) -> float:

@@ -173,7 +173,16 @@ async def _work(
     owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
     config = replace(config_of(settings), budget=budget, owner=owner, lease=3.0 * settings.http.timeout + 5.0)
     fetchers = Fetchers(settings, clock.now)
-    engine = Worker(executor, config, clock, fetchers.look, content=content_of, tell=tell, aside=fetchers.sandbox)
+    engine = Worker(
+        executor,
+        config,
+        clock,
+        fetchers.look,
+        begin=fetchers.begin,
+        content=content_of,
+        tell=tell,
+        aside=fetchers.sandbox,
+    )
     planner = Planner(StoreExecutor(opened), config, clock, HostLimits(rules_of(settings)), tell)
     stop = asyncio.Event()
     stopping = Stopping(stop, config.grace)

@@ -18,7 +18,7 @@ from unstale.engine.listening import Listener, MemberOf, member_like
 from unstale.engine.loading import LoadedFleet
 from unstale.engine.outcomes import Counters, PollOutcome
 from unstale.engine.planning import Planning
-from unstale.engine.polling import ContentOf, Look, PollsUnderWay
+from unstale.engine.polling import Begin, ContentOf, Look, PollsUnderWay
 from unstale.engine.recording import Recorder
 from unstale.engine.store_executor import StoreExecutor
 from unstale.engine.turns import Turns
@@ -31,9 +31,9 @@ from unstale.ports import Aside, Claim, Clock, Fetched, Store
 class Engine:
     """Keeps the copies of one store fresh within a budget.
 
-    `look` polls a claimed source and never raises for what the source does; `content` says what counts in its body.
-    `tell(name, facts)` hears of events. Strangers' bodies are parsed in `aside`. `member_of` says how whom a collection
-    tells of is listed.
+    `look` polls a claimed source and never raises for what the source does; `begin` does so without being awaited,
+    where it can; `content` says what counts in its body. `tell(name, facts)` hears of events. Strangers' bodies are
+    parsed in `aside`. `member_of` says how whom a collection tells of is listed.
     """
 
     def __init__(
@@ -43,6 +43,7 @@ class Engine:
         clock: Clock,
         look: Look,
         *,
+        begin: Begin = lambda claim, ended: None,
         content: ContentOf = lambda claim: None,
         host_limits: HostLimits | None = None,
         tell: Tell = lambda name, facts: None,
@@ -54,7 +55,7 @@ class Engine:
         self._executor, self._content = executor, content
         self._fleet = LoadedFleet(executor, config, clock, self.host_limits, tell)
         self._polls = PollsUnderWay(
-            config.polls, look, content, self.host_limits, clock, tell, ended=self._ended, aside=aside
+            config.polls, look, content, self.host_limits, clock, tell, ended=self._ended, begin=begin, aside=aside
         )
         self._recorder = Recorder(executor, self._fleet, clock, tell, lambda: bool(self._polls.ahead))
         self._claiming = Claiming(

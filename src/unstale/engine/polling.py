@@ -3,13 +3,14 @@
 Rules of this file:
 1. Every poll that begins ends as exactly one outcome, unless the engine stops first: then its claim is given back.
 2. A fault of ours fails one poll, never the engine, and never looks like an answer.
+3. A task costs about as much as a poll: there is one only where a look, or judging what it brought, has to be awaited.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 
 from unstale.engine.host_limits import HostLimits
@@ -20,15 +21,20 @@ from unstale.errors import InputError
 from unstale.fingerprint import Content
 from unstale.keeper.outcomes import Answer
 from unstale.logs import Tell
-from unstale.ports import Aside, Body, Claim, Clock, Fetched
+from unstale.ports import Aside, Body, CallOff, Claim, Clock, Ended, Fetched
 
 Look = Callable[[Claim], Awaitable[Fetched]]
+#: begins a look that need not be awaited; None if it has to be
+Begin = Callable[[Claim, Ended], CallOff | None]
 ContentOf = Callable[[Claim], Content | None]
 
 #: bodies beyond so many bytes are compared in a thread
 LARGE = 1 << 18
 #: the next turn comes early when so little of what may be open is
 IDLE_SHARE = 0.1
+#: polls that are under way at once at first, and always while they end as fast as they can be begun: more of them would
+#: only take more connections
+FEW = 64
 #: seconds that a poll has to end once it was told to
 LAST = 0.25
 #: answers by which a host says that we ask too much
@@ -38,9 +44,10 @@ REFUSALS = frozenset({429, 503})
 class PollsUnderWay:
     """The polls that are under way, at most `most`, and the claims that wait for one of them to end.
 
-    `look` polls a claimed source and never raises for what the source does; `content` says what counts in its body.
-    Bodies of which only a part counts are parsed in `aside`, where that can be ended; without it in a thread.
-    `ended` takes each outcome with its host. A claim that `begins` refuses is let go: who refused it gives it back.
+    `look` polls a claimed source and never raises for what the source does; `begin` does so without being awaited,
+    where it can; `content` says what counts in its body. Bodies of which only a part counts are parsed in `aside`,
+    where that can be ended; without it in a thread. `ended` takes each outcome with its host. A claim that `begins`
+    refuses is let go: who refused it gives it back.
     """
 
     def __init__(
@@ -54,32 +61,55 @@ class PollsUnderWay:
         *,
         ended: Callable[[PollOutcome, str], None],
         begins: Callable[[Claim], bool] = lambda claim: True,
+        begin: Begin = lambda claim, ended: None,
         aside: Aside | None = None,
     ) -> None:
         self.most, self.host_limits = most, host_limits
         self._look, self._content, self._clock, self._tell = look, content, clock, tell
-        self._ended, self._begins, self._aside = ended, begins, aside
-        self.under_way: dict[asyncio.Task[None], Claim] = {}
+        self._ended, self._begins, self._begin, self._aside = ended, begins, begin, aside
+        #: what is being polled, by token, and how that is called off
+        self.under_way: dict[int, tuple[Claim, CallOff]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        #: how many may be under way now, and how many have ended since that was last thought about
+        self._window, self._done = min(FEW, most), 0
         #: claimed ahead: they begin as others end, so that nobody waits for the store
         self.ahead: deque[tuple[Claim, str]] = deque()
         #: set when so few polls are left that a new turn is worth it
         self.idle = asyncio.Event()
+        self._over = asyncio.Event()
 
     def start(self, claim: Claim, host: str) -> None:
         """Begin a poll, or as soon as another one has ended."""
-        if len(self.under_way) >= self.most:
+        if len(self.under_way) >= self._window:
             self.ahead.append((claim, host))
             return
-        task = asyncio.create_task(self._poll(claim, host))
-        self.under_way[task] = claim
-        task.add_done_callback(self._over)
+        if not self._begins(claim):
+            return
+        begun = self._clock.now()
+
+        def came(found: Fetched | Exception) -> None:
+            self._came(claim, host, begun, found)
+
+        try:
+            call_off = self._begin(claim, came)
+        except Exception as error:
+            self.under_way[claim.token] = claim, lambda: None
+            asyncio.get_running_loop().call_soon(came, error)
+            return
+        self.under_way[claim.token] = claim, call_off or self._task(self._poll(claim, host, begun))
+
+    @property
+    def room(self) -> int:
+        """How many could begin at once."""
+        return max(self._window - len(self.under_way) - len(self.ahead), 0)
 
     def held(self) -> list[Claim]:
         """The claims that are being polled or wait for it."""
-        return [*self.under_way.values(), *(claim for claim, _ in self.ahead)]
+        return [*(claim for claim, _ in self.under_way.values()), *(claim for claim, _ in self.ahead)]
 
     async def rest(self, seconds: float) -> None:
         """Sleep, unless polls that end make room before."""
+        self._widen()
         self.idle.clear()
         if not self.under_way:
             await self._clock.sleep(seconds)
@@ -95,49 +125,16 @@ class PollsUnderWay:
         left = [claim for claim, _ in self.ahead]
         self.ahead.clear()
         if self.under_way:
-            await asyncio.wait(list(self.under_way), timeout=grace)
-        late = dict(self.under_way)
-        for task in late:
-            task.cancel()
-        if late:
+            self._over.clear()
+            await asyncio.wait({asyncio.ensure_future(self._over.wait())}, timeout=grace)
+        late = list(self.under_way.values())
+        self.under_way.clear()
+        for _, call_off in late:
+            call_off()
+        if self._tasks:
             # Who does not even let itself be ended is left behind.
-            await asyncio.wait(late, timeout=LAST)
-        return left + list(late.values())
-
-    def _over(self, task: asyncio.Task[None]) -> None:
-        del self.under_way[task]
-        if self.ahead:
-            self.start(*self.ahead.popleft())
-        elif len(self.under_way) <= IDLE_SHARE * self.most:
-            # Not for every one of many: a turn of the loop costs about as much as a poll.
-            self.idle.set()
-
-    async def _poll(self, claim: Claim, host: str) -> None:
-        if not self._begins(claim):
-            return
-        begun, listing = self._clock.now(), None
-        try:
-            fetched = await self._look(claim)
-            try:
-                answer, body = await self.judged(claim, fetched)
-                listing = await parsed(claim, fetched, self._aside) if body is not None else None
-            except InputError as error:  # Its body is more than can be parsed.
-                answer, body = Answer.FAILED, None
-                fetched = replace(fetched, answer=answer, body=None, reason=str(error))
-        except Exception as error:  # A fault of ours must not end the engine, nor look like an answer.
-            answer, body = Answer.FAILED, None
-            fetched = Fetched(answer, begun, reason=f"{type(error).__name__} while polling: report it")
-            self._tell("fault", {"source": claim.source, "error": repr(error)})
-        finally:
-            self.host_limits.end(host)
-        self.host_limits.heard(
-            host,
-            self._clock.now(),
-            refused=fetched.status in REFUSALS,
-            retry_after=fetched.retry_after,
-            spacing=fetched.spacing,
-        )
-        self._ended(PollOutcome(claim, answer, fetched, body, listing), host)
+            await asyncio.wait(self._tasks, timeout=LAST)
+        return left + [claim for claim, _ in late]
 
     async def judged(self, claim: Claim, fetched: Fetched) -> tuple[Answer, Body | None]:
         """Has it changed? InputError if its body is more than can be parsed."""
@@ -147,3 +144,87 @@ class PollsUnderWay:
         if fetched.body is not None and (content is not None or len(fetched.body) > LARGE):
             return await asyncio.to_thread(judge, claim, fetched, content)
         return judge(claim, fetched, content)
+
+    def _go_on(self) -> None:
+        while self.ahead and len(self.under_way) < self._window:
+            self.start(*self.ahead.popleft())
+
+    def _widen(self) -> None:
+        """More at once while it is the network that is waited for; fewer while many end from one turn to the next."""
+        if 2 * self._done < self._window:
+            self._window = min(2 * self._window, self.most)
+            self._go_on()
+        elif self._done > 4 * self._window:
+            self._window = min(max(self._window // 2, FEW), self.most)
+        self._done = 0
+
+    def _task(self, work: Coroutine[None, None, None]) -> CallOff:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task.cancel
+
+    def _came(self, claim: Claim, host: str, begun: float, found: Fetched | Exception) -> None:
+        """A look that was not awaited has ended: judged at once, where that is quick."""
+        if claim.token not in self.under_way:
+            return
+        try:
+            if isinstance(found, Exception):
+                raise found
+            if found.body is not None and (claim.options or len(found.body) > LARGE or self._content(claim)):
+                self.under_way[claim.token] = claim, self._task(self._settle(claim, host, begun, found))
+                return
+            answer, body = judge(claim, found, None)
+            outcome = PollOutcome(claim, answer, found, body)
+        except Exception as error:
+            outcome = self._fault(claim, begun, error)
+        self._end(outcome, host)
+
+    async def _poll(self, claim: Claim, host: str, begun: float) -> None:
+        try:
+            found = await self._look(claim)
+        except Exception as error:
+            self._end(self._fault(claim, begun, error), host)
+            return
+        await self._settle(claim, host, begun, found)
+
+    async def _settle(self, claim: Claim, host: str, begun: float, fetched: Fetched) -> None:
+        try:
+            try:
+                answer, body = await self.judged(claim, fetched)
+                listing = await parsed(claim, fetched, self._aside) if body is not None else None
+                outcome = PollOutcome(claim, answer, fetched, body, listing)
+            except InputError as error:  # Its body is more than can be parsed.
+                failed = replace(fetched, answer=Answer.FAILED, body=None, reason=str(error))
+                outcome = PollOutcome(claim, Answer.FAILED, failed, None)
+        except Exception as error:
+            outcome = self._fault(claim, begun, error)
+        self._end(outcome, host)
+
+    def _fault(self, claim: Claim, begun: float, error: Exception) -> PollOutcome:
+        """A fault of ours must not end the engine, nor look like an answer."""
+        self._tell("fault", {"source": claim.source, "error": repr(error)})
+        reason = f"{type(error).__name__} while polling: report it"
+        return PollOutcome(claim, Answer.FAILED, Fetched(Answer.FAILED, begun, reason=reason), None)
+
+    def _end(self, outcome: PollOutcome, host: str) -> None:
+        if outcome.claim.token not in self.under_way:
+            return
+        fetched = outcome.fetched
+        self.host_limits.end(host)
+        self.host_limits.heard(
+            host,
+            self._clock.now(),
+            refused=fetched.status in REFUSALS,
+            retry_after=fetched.retry_after,
+            spacing=fetched.spacing,
+        )
+        self._ended(outcome, host)
+        del self.under_way[outcome.claim.token]
+        self._done += 1
+        self._go_on()
+        if len(self.under_way) <= IDLE_SHARE * self._window:
+            # Not for every one of many: a turn of the loop costs about as much as a poll.
+            self.idle.set()
+        if not self.under_way:
+            self._over.set()

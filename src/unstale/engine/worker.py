@@ -17,7 +17,7 @@ from unstale.engine.budget import Bucket
 from unstale.engine.clock import jumps_of
 from unstale.engine.config import BURST_SECONDS, EngineConfig
 from unstale.engine.outcomes import Counters, PollOutcome
-from unstale.engine.polling import ContentOf, Look, PollsUnderWay
+from unstale.engine.polling import Begin, ContentOf, Look, PollsUnderWay
 from unstale.engine.recording import BATCH, BEAT, Recorder
 from unstale.engine.shared_host_limits import SharedHostLimits
 from unstale.engine.shared_learning import PublishedPlan, SharedLearning
@@ -43,6 +43,7 @@ class Worker:
         clock: Clock,
         look: Look,
         *,
+        begin: Begin = lambda claim, ended: None,
         content: ContentOf = lambda claim: None,
         tell: Tell = lambda name, facts: None,
         aside: Aside | None = None,
@@ -62,6 +63,7 @@ class Worker:
             tell,
             ended=self._ended,
             begins=self._begins,
+            begin=begin,
             aside=aside,
         )
         self._recorder = Recorder(executor, self._learning, clock, tell, lambda: bool(self._polls.ahead))
@@ -105,7 +107,8 @@ class Worker:
         if (shut := self.config.opens_in(now)) > 0.0:
             return min(shut, LIFE)
         free = self.config.polls - len(self._polls.under_way) - len(self._recorder.done)
-        room = min(self._most, free, int(self.bucket.level(now) / plan.dearest + 1e-9))
+        # Who cannot begin at once is others' to poll.
+        room = min(self._most, free, self._polls.room, int(self.bucket.level(now) / plan.dearest + 1e-9))
         if room < 1 or not plan.scale > 0.0:
             return min(max(self.bucket.wait(plan.dearest, now), BEAT), CALM)
         lease, owner = self.config.lease, self.config.owner

@@ -40,7 +40,18 @@ from unstale.ports.stores import (
     Shelf,
     Store,
 )
-from unstale.ports.world import Aside, Clock, Digest, Fetched, Fetcher, Peering, Request
+from unstale.ports.world import (
+    Aside,
+    CallOff,
+    Clock,
+    Digest,
+    Ended,
+    Fetched,
+    Fetcher,
+    Peering,
+    QuickFetcher,
+    Request,
+)
 
 __all__ = [
     "LEARNER",
@@ -49,6 +60,7 @@ __all__ = [
     "Aside",
     "Audit",
     "Body",
+    "CallOff",
     "Catalogue",
     "Checkpoint",
     "Claim",
@@ -59,6 +71,7 @@ __all__ = [
     "CrewMember",
     "Digest",
     "Edition",
+    "Ended",
     "Entry",
     "Epoch",
     "Event",
@@ -76,6 +89,7 @@ __all__ = [
     "Outbox",
     "Peering",
     "Price",
+    "QuickFetcher",
     "ReadStore",
     "Recent",
     "Replica",

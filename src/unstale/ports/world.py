@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from unstale.keeper.outcomes import Answer
 
@@ -94,6 +94,24 @@ class Fetcher(Protocol):
 
     async def close(self) -> None:
         """Give back connections; what is in flight ends as FAILED."""
+
+
+#: hears what came back, or the fault of ours that ended a look
+Ended = Callable[[Fetched | Exception], None]
+#: ends a look without a word; nothing, once it has ended
+CallOff = Callable[[], object]
+
+
+@runtime_checkable
+class QuickFetcher(Fetcher, Protocol):
+    """A fetcher that can be asked without waiting for it: a task for every look would cost as much as the look.
+
+    Promises what a `Fetcher` does. `ended` is called once, in a later turn of the event loop, unless the look was
+    called off before.
+    """
+
+    def begin(self, request: Request, ended: Ended) -> CallOff | None:
+        """Begin to look; None, and nothing was done, if this look has to be awaited: then `fetch` it."""
 
 
 class Aside(Protocol):
