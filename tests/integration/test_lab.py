@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 
-from unstale.cli.lab import lab
+from unstale.cli.lab import judged, lab
+from unstale.cli.lab_experiment import experiment
+from unstale.core.replication.layers import Layer
+from unstale.lab.setups import Setup
 
 
 @pytest.mark.parametrize(
@@ -31,3 +36,24 @@ def test_theory_and_measurement_agree(args: list[str]) -> None:
         off = (place["measured"] - place["theory"]) / place["error"]
         assert abs(off) < 5, place
         assert place["error"] < 0.06, "an error that would hide anything"
+
+
+def test_a_design_of_layers_keeps_its_promise_at_the_root_inside_and_at_the_leaves() -> None:
+    """One replica at the source, two below it that ask each other, four below these, of which clients ask two."""
+    for slower in (1.0, 4.0):
+        layers = (Layer(1, 0.9), Layer(2, 0.6, 2, 0.6), Layer(4, 0.7))
+        slow = tuple(x._replace(sync_rate=x.sync_rate / slower, peer_rate=x.peer_rate / slower) for x in layers)
+        setup = Setup("design", 7, 2, sources=20, changes=300, change_rate=0.3, sync_rate=0.9, layers=layers)
+        setup = replace(setup, change_rate=0.3 / slower, sync_rate=0.9 / slower, layers=slow)
+        rows, facts = asyncio.run(experiment(setup))
+        verdict = judged(setup, rows, facts)
+        if verdict != "late":
+            break
+    assert verdict == "agree", (rows, facts)
+    places = ["layer 1, at the source", "layer 2", "layer 3, the leaves", "freshest of 2"]
+    assert [row.place for row in rows] == places
+    for row in rows:
+        assert abs(row.measured.off(row.model)) < 5, row
+        assert row.measured.error < 0.06, "an error that would hide anything"
+    # depth costs freshness, and asking two of the leaves gives some of it back
+    assert rows[0].measured.value > rows[3].measured.value > rows[2].measured.value

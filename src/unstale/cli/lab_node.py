@@ -49,11 +49,22 @@ _VERSION = re.compile(rb"version (\d+)")
 
 
 class Poller:
-    """Polls every source of a store at `rate`, each at random times, and notes what is served from when on."""
+    """Polls every source of a store at `rate`, and notes what is served from when on.
+
+    Each is polled at random times, or, if `even`, at equal intervals from a random time on.
+    """
 
     def __init__(
-        self, executor: StoreExecutor[Store], fetcher: Fetcher, rate: float, rng: np.random.Generator, notes: TextIO
+        self,
+        executor: StoreExecutor[Store],
+        fetcher: Fetcher,
+        rate: float,
+        rng: np.random.Generator,
+        notes: TextIO,
+        *,
+        even: bool = False,
     ) -> None:
+        self._even = even
         self._executor, self._fetcher, self._rate, self._rng, self._notes = executor, fetcher, rate, rng, notes
         self._due: dict[int, float] = {}
         self._done: list[tuple[Claim, Fetched, float]] = []
@@ -67,7 +78,11 @@ class Poller:
         """Add the sources; the first poll of each comes at random, as all later ones do."""
         now = time.time()
         ids = await self._executor.do(lambda store: store.add(listings, now))
-        self._due = {source: now + self._gap() for source in ids}
+        phases = self._rng.random(len(ids)) / self._rate
+        self._due = {
+            source: now + (float(phase) if self._even else self._gap())
+            for source, phase in zip(ids, phases, strict=True)
+        }
         await self._executor.do(lambda store: store.set_due(ids, list(self._due.values())))
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -140,6 +155,8 @@ class Poller:
                 self._notes.write(json.dumps([entry.claim.address, now, int(found[1])]) + "\n")
 
     def _gap(self) -> float:
+        if self._even:
+            return 1.0 / self._rate
         return float(self._rng.exponential(1.0 / self._rate))
 
 
@@ -167,7 +184,7 @@ async def node(told: dict[str, Any], lines: asyncio.Queue[dict[str, Any] | None]
         kind, options = ("replica", {"upstream": upstream}) if upstream else ("http", {})
         with Path(told["notes"]).open("w", encoding="utf-8") as notes:
             fetcher = ReplicaFetcher(web, name=name) if upstream else web
-            poller = Poller(executor, fetcher, told["sync_rate"], rng, notes)
+            poller = Poller(executor, fetcher, told["sync_rate"], rng, notes, even=told["even"])
             await poller.begin([Listing(address, kind, options=options) for address in begun["sources"]])
             tasks.append(asyncio.create_task(poller.run(stop)))
             peers = None

@@ -32,7 +32,7 @@ class LabReplicas:
     async def __aenter__(self) -> Self:
         setup = self._setup
         try:
-            for i in range(setup.replicas):
+            for i, (layer, _) in enumerate(setup.members):
                 with (self._folder / f"{i}.errors").open("wb") as errors:
                     process = await asyncio.create_subprocess_exec(
                         sys.executable,
@@ -50,9 +50,10 @@ class LabReplicas:
                     "store": str(self._folder / f"{i}.db"),
                     "notes": str(self._folder / f"{i}.jsonl"),
                     "seed": [setup.seed, i],
-                    "sync_rate": setup.sync_rate,
-                    "peer_rate": setup.peer_rate,
-                    "asked": setup.asked,
+                    "sync_rate": layer.sync_rate,
+                    "peer_rate": layer.peer_rate,
+                    "asked": setup.asked if setup.topology == "peers" else 1,
+                    "even": setup.topology == "design" and layer.group == 1,
                 }
                 await self._tell(i, told)
             for i in range(setup.replicas):
@@ -68,13 +69,13 @@ class LabReplicas:
     async def begin(self, sources: Sequence[str]) -> None:
         """Let all of them poll."""
         for i, upstream in enumerate(self._setup.upstream):
-            others = [address for k, address in enumerate(self.addresses) if k != i]
+            others = [self.addresses[k] for k in self._setup.members[i][1]]
             await self._tell(
                 i,
                 {
                     "sources": list(sources),
                     "upstream": "" if upstream is None else self.addresses[upstream],
-                    "peers": others if self._setup.topology == "peers" else [],
+                    "peers": others,
                 },
             )
 

@@ -35,7 +35,7 @@ _NEEDED = {"changes": '"2/h"', "machines": "20", "capacity": '"100/s"', "freshne
 @click.option(
     "--source-limit", metavar="RATE", help="Polls that the source answers at most; else as many as a machine."
 )
-@click.option("--shapes", help="Compare these only: single, independent, turns, redundancy, tree, cooperation.")
+@click.option("--shapes", help="Compare these only, e.g. tree,turns; see below for all.")
 @click.option("--simulate", is_flag=True, help="Check the winner's freshness by simulation.")
 @click.option("--seed", default=1, show_default="1", help="Another seed, another simulated history.")
 @click.option("--plot", metavar="FILE", help="Draw clients served against freshness into FILE (.png, .svg, .html).")
@@ -53,6 +53,10 @@ def topology(file: str | None, simulate: bool, seed: int, plot: str | None, as_j
       redundancy   every machine polls the source, clients ask several and take the freshest
       tree         machines poll machines
       cooperation  machines poll the source, and ask random others
+      combined     a tree with a rate for each depth, the first cooperating, clients asking two, as far as each helps
+
+    Beside them stands what no design of these machines can exceed. `unstale lab design FILE.toml` runs the combined
+    one as real processes.
 
     What FILE.toml says, options override:
 
@@ -67,7 +71,7 @@ def topology(file: str | None, simulate: bool, seed: int, plot: str | None, as_j
         from unstale.report.topology import draw
 
         plot = plot and checked(plot)
-        question = _question(file, {name: value for name, value in given.items() if value is not None})
+        question = question_of(file, {name: value for name, value in given.items() if value is not None})
         stages.next("comparing")
         found = planning.topology(question)
         checked_by = None
@@ -99,6 +103,8 @@ def simulated(design: Design, question: Question, seed: int) -> Estimate:
     if design.shape == "tree":
         every = simulate_cascade(changes, [polls] * design.depth, horizon=horizon, seed=seed, batches=BATCHES).freshness
         return Estimate(float(every.value[-1]), float(every.error[-1]))  # type: ignore[index]
+    if design.shape == "combined":
+        return _simulated_layers(design, changes.rate, horizon, seed)
     if design.shape == "cooperation" and design.peer_rate > 0:
         sends = design.machines * (design.sync_rate + design.peer_rate)
         horizon = min(horizon, STEPS / (design.machines * sends))
@@ -114,7 +120,19 @@ def simulated(design: Design, question: Question, seed: int) -> Estimate:
     return simulate_copy(changes, merged(polls, asked), horizon=horizon, seed=seed, batches=BATCHES).freshness
 
 
-def _question(file: str | None, given: dict[str, Any]) -> Question:
+def _simulated_layers(design: Design, change_rate: float, horizon: float, seed: int) -> Estimate:
+    from unstale.planning.combined import layers_of
+    from unstale.sim.layers import simulate_layers
+    from unstale.sim.statistics import Estimate
+
+    layers = layers_of(design)
+    sends = sum(layer.machines * (layer.sync_rate + layer.peer_rate) for layer in layers)
+    horizon = min(horizon, STEPS / (design.machines * sends))
+    every = simulate_layers(change_rate, layers, asked=design.asked, horizon=horizon, seed=seed, batches=BATCHES)
+    return Estimate(float(every.value[-1]), float(every.error[-1]))  # type: ignore[index]
+
+
+def question_of(file: str | None, given: dict[str, Any]) -> Question:
     """What the file says, and the options, which have the last word."""
     from unstale.planning.topology import SHAPES, Question
 
@@ -170,6 +188,11 @@ def _print(found: Topology, checked_by: Estimate | None) -> None:
             )
     out.print(table)
     out.print(f"\n[bold]Best: {found.reason}.[/bold]", highlight=False, soft_wrap=True)
+    most = f"{found.bound * seconds / DAY:,.4g}/{unit}"
+    share = f"{100 * found.winner.clients / found.bound:.3g} %"
+    out.print(
+        f"No design can serve more than {most}: this one serves {share} of that.", highlight=False, soft_wrap=True
+    )
     for design in found.designs:
         if not design.feasible:
             out.print(f"Not {design.shape}: {design.problem}.", highlight=False, soft_wrap=True)
@@ -202,9 +225,23 @@ def how(design: Design) -> str:
             sizes = [f"{size:,}" for size in design.levels]
             below = " and ".join([", ".join(sizes[1:-1]), sizes[-1]]) if len(sizes) > 2 else sizes[-1]
             return f"{sizes[0]} at the source, below them {below}; each polls the one above every {every}"
+        case "combined":
+            return _layers(design)
         case _:
             asks = f"asks a peer every {format_duration(1.0 / design.peer_rate)}" if design.peer_rate else "asks nobody"
             return f"each polls the source every {every} and {asks}"
+
+
+def _layers(design: Design) -> str:
+    """Every depth with its own rate."""
+    asks = f" and asks a peer every {format_duration(1.0 / design.peer_rate)}" if design.peer_rate else ""
+    every = [format_duration(1.0 / rate) for rate in design.rates]
+    said = [f"{design.levels[0]:,} at the source, each polling it every {every[0]}{asks}"]
+    said += [
+        f"below them {size:,}, each polling one of them every {each}"
+        for size, each in zip(design.levels[1:], every[1:], strict=True)
+    ]
+    return "; ".join([*said, *(["clients ask two of the last"] if design.asked > 1 else [])])
 
 
 def _report(found: Topology, checked_by: Estimate | None) -> dict[str, Any]:
@@ -217,6 +254,7 @@ def _report(found: Topology, checked_by: Estimate | None) -> dict[str, Any]:
         "freshness": question.target,
         "winner": found.winner.shape,
         "reason": found.reason,
+        "bound": found.bound,
         "designs": [_numbers(design) for design in found.designs],
     }
     if checked_by is not None:
@@ -244,5 +282,6 @@ def _numbers(design: Design) -> dict[str, Any]:
         "asked": design.asked,
         "sync_rate": design.sync_rate,
         "peer_rate": design.peer_rate,
+        "rates": list(design.rates),
         "source_polls": design.source_polls,
     }

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from unstale.core.checks import number
 from unstale.core.processes import Poisson
 from unstale.core.replication.cascade import cascade_levels
 from unstale.core.replication.cooperation import cooperative_freshness
+from unstale.core.replication.layers import Layer, asked_freshness, layered_freshness, parents
 from unstale.core.replication.redundancy import freshest_freshness, whole
 from unstale.errors import require
 
-TOPOLOGIES = ("single", "cascade", "peers", "redundant")
+TOPOLOGIES = ("single", "cascade", "peers", "redundant", "design")
 #: replicas that one machine can run beside each other
 MOST = 16
 #: how long copies settle before anything is measured, in mean intervals between polls, for each replica on the way
@@ -23,7 +26,8 @@ class Setup:
     """One experiment. Rates are per second and source; everything is memoryless, as the theory wants it.
 
     `replicas` are there in all; of a cascade each polls the one before it. `asked` are the peers of one contact, or
-    the replicas that one reader asks.
+    the replicas that one reader asks. A design has `layers`, whose rates are those of each depth; machines on their own
+    poll evenly there.
     """
 
     topology: str
@@ -35,6 +39,7 @@ class Setup:
     sync_rate: float = 1.0
     peer_rate: float = 1.0
     seed: int = 1
+    layers: tuple[Layer, ...] = ()
 
     def __post_init__(self) -> None:
         require(
@@ -70,8 +75,9 @@ class Setup:
     @property
     def settling(self) -> float:
         """Seconds until what is measured no longer depends on how it began."""
-        hops = self.replicas if self.topology == "cascade" else 1
-        return SETTLE * (1.0 + 0.25 * (hops - 1)) / self.sync_rate
+        hops = self.replicas if self.topology == "cascade" else max(len(self.layers), 1)
+        slowest = min([layer.sync_rate for layer in self.layers] or [self.sync_rate])
+        return SETTLE * (1.0 + 0.25 * (hops - 1)) / slowest
 
     @property
     def measuring(self) -> float:
@@ -80,9 +86,36 @@ class Setup:
 
     @property
     def upstream(self) -> tuple[int | None, ...]:
-        """Whom each replica polls: the replica before it, or the source."""
+        """Whom each replica polls: the replica before it, the one above it, or the source."""
+        if self.layers:
+            return tuple(None if above < 0 else above for above in parents(self.layers).tolist())
         chained = self.topology == "cascade"
         return tuple(i - 1 if chained and i else None for i in range(self.replicas))
+
+    @property
+    def members(self) -> tuple[tuple[Layer, tuple[int, ...]], ...]:
+        """For each replica its layer, and the others of its group."""
+        if not self.layers:
+            alike = Layer(
+                self.replicas, self.sync_rate, self.replicas if self.topology == "peers" else 1, self.peer_rate
+            )
+            others = range(self.replicas) if self.topology == "peers" else ()
+            return tuple((alike, tuple(k for k in others if k != i)) for i in range(self.replicas))
+        found, first = [], 0
+        for layer in self.layers:
+            for i in range(layer.machines):
+                start = first + i - i % layer.group
+                found.append((layer, tuple(k for k in range(start, start + layer.group) if k != first + i)))
+            first += layer.machines
+        return tuple(found)
+
+    @property
+    def places(self) -> dict[str, tuple[int, ...]]:
+        """The replicas of each layer, by its name."""
+        names = [f"layer {i}" for i in range(1, len(self.layers) + 1)]
+        names[0], names[-1] = f"{names[0]}, at the source", f"{names[-1]}, the leaves"
+        ends = np.cumsum([0, *(layer.machines for layer in self.layers)]).tolist()
+        return {name: tuple(range(a, b)) for name, a, b in zip(names, ends, ends[1:], strict=False)}
 
 
 def predicted(setup: Setup) -> dict[str, float]:
@@ -96,6 +129,11 @@ def predicted(setup: Setup) -> dict[str, float]:
     >>> {place: round(f, 4) for place, f in predicted(Setup("redundant", 3, asked=2)).items()}
     {'one replica': 0.6667, 'freshest of 2': 0.8}
     """
+    if setup.layers:
+        found = dict(zip(setup.places, layered_freshness(setup.change_rate, setup.layers), strict=True))
+        if setup.asked > 1:
+            found[f"freshest of {setup.asked}"] = asked_freshness(setup.change_rate, setup.layers, setup.asked)
+        return found
     changes, polls = Poisson(setup.change_rate), Poisson(setup.sync_rate)
     if setup.topology in ("single", "cascade"):
         levels = cascade_levels(changes, [polls] * setup.replicas)

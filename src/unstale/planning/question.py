@@ -16,7 +16,7 @@ from unstale.core.staleness import freshness as one_freshness
 from unstale.errors import InfeasibleError, InputError, require, sentence
 from unstale.units import parse_rate
 
-SHAPES = ("single", "independent", "turns", "redundancy", "tree", "cooperation")
+SHAPES = ("single", "independent", "turns", "redundancy", "tree", "cooperation", "combined")
 #: beyond this, cooperation takes minutes
 MOST_MACHINES = 100_000
 
@@ -89,14 +89,14 @@ class Design:
     freshness: float
     #: requests of clients that all machines answer together
     clients: float = 0.0
-    #: machines at work; of a tree, at each depth from the top down
+    #: machines at work; of a tree or a combination, at each depth from the top down
     machines: int = 0
     levels: tuple[int, ...] = ()
     #: machines that one client asks, to take the freshest answer
     asked: int = 1
-    #: polls that each machine sends to the source, or to the machine above it
+    #: polls that each machine sends to the source, or to the machine above it; of a combination, at the top
     sync_rate: float = 0.0
-    #: questions that each machine sends to random peers, one at a time
+    #: questions that each machine sends to random peers, one at a time; of a combination, those at the top only
     peer_rate: float = 0.0
     #: polls that the source receives
     source_polls: float = 0.0

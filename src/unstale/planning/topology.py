@@ -8,6 +8,7 @@ Rules of this file:
    So each design polls as rarely as the target allows.
 3. Polls are even, at moments that have nothing to do with each other; but those of cooperating machines, whose
    freshness is known for exponential gaps, are exponential.
+4. What the winner serves stands beside what no design at all can exceed: its certificate.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.errors import InfeasibleError, sentence
+from unstale.planning.combined import combined, most_clients
 from unstale.planning.cooperating import cooperation
 from unstale.planning.question import SHAPES, Design, Question, below, ceiling, remedy
 from unstale.planning.shapes import independent, redundancy, single, tabulated, tree, turns
 
 #: two designs that differ by less answer equally many
 _EQUAL = 1e-9
+#: rounds in which a combination is sought for a figure, where 1 % is not seen
+_DRAWN = 3
 
 _BEST: dict[str, Callable[[Question], Design]] = {
     "single": single,
@@ -34,6 +38,7 @@ _BEST: dict[str, Callable[[Question], Design]] = {
     "redundancy": redundancy,
     "tree": tree,
     "cooperation": cooperation,
+    "combined": combined,
 }
 
 
@@ -50,6 +55,11 @@ class Topology:
         """The design that answers most clients at the target; of equals, the one with fewer polls of the source."""
         return self.designs[0]
 
+    @property
+    def bound(self) -> float:
+        """Clients that no design can exceed, of these shapes or others; see `combined.most_clients`."""
+        return most_clients(self.question)
+
 
 def topology(question: Question) -> Topology:
     """How should machines poll a source, and each other, to serve most clients at a freshness?
@@ -61,7 +71,7 @@ def topology(question: Question) -> Topology:
 
     >>> found = topology(Question("2/h", machines=20, capacity="100/h", freshness=0.8, source_limit="30/h"))
     >>> found.winner.shape, found.winner.levels, round(found.winner.clients / 24)
-    ('tree', (3, 17), 1675)
+    ('combined', (2, 18), 1747)
     """
     order = {shape: place for place, shape in enumerate(SHAPES)}
     designs = [_BEST[shape](question) for shape in sorted(set(question.shapes), key=order.__getitem__)]
@@ -71,7 +81,8 @@ def topology(question: Question) -> Topology:
         rule = f"is out of reach: {closest.shape} comes closest, to {below(closest.freshness)}"
         raise InfeasibleError(sentence("freshness", f"{question.target:g}", rule, remedy(question)))
     equal = [design for design in designs if design.feasible and design.clients >= most * (1.0 - _EQUAL)]
-    best = min(equal, key=lambda design: design.source_polls)
+    # but for the last digits, in which a combination that is one of the plain shapes may differ from it
+    best = min(equal, key=lambda design: float(f"{design.source_polls:.9g}"))
     rest = sorted((design for design in designs if design is not best), key=lambda design: -design.clients)
     return Topology(question, (best, *rest), _reason(question, best, rest))
 
@@ -79,7 +90,7 @@ def topology(question: Question) -> Topology:
 def curves(found: Topology, points: int = 40) -> dict[str, tuple[Floats, Floats]]:
     """For each allowed shape: freshness, and the clients served per day by its best design there; 0 out of reach.
 
-    The rates of trees are interpolated, which is good for a figure: to about 0.1 %.
+    The rates of trees are interpolated, and combinations sought less long, which is good for a figure.
 
     >>> found = topology(Question(1.0, machines=4, capacity=10.0, freshness=0.5, shapes=["single"]))
     >>> fresh, clients = curves(found, 3)["single"]
@@ -90,7 +101,7 @@ def curves(found: Topology, points: int = 40) -> dict[str, tuple[Floats, Floats]
     top = ceiling(question)
     even = np.linspace(min(0.02, top / 2), top * 0.9999, points)
     targets = np.sort(np.append(even, question.target))
-    best = dict(_BEST)
+    best = dict(_BEST) | {"combined": partial(combined, rounds=_DRAWN)}
     if "tree" in question.shapes:
         deepest = max([design.depth for design in found.designs] + [2]) + 1
         best["tree"] = partial(tree, rate_at=tabulated(question.process, min(deepest, question.count)))

@@ -18,6 +18,7 @@ _COLORS = {
     "redundancy": ORANGE,
     "tree": GREEN,
     "cooperation": RED,
+    "combined": "#24292f",
 }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from unstale.core.checks import Floats, number
-from unstale.core.replication.layers import Layer, parents
+from unstale.core.replication.layers import Layer, parents, siblings
 from unstale.sim import kernels
 from unstale.sim.copy import checked_seed, require_events
 from unstale.sim.kernels import compiled, stream, unit
@@ -29,11 +29,15 @@ def simulate_layers(
     layers: Sequence[Layer],
     *,
     even: bool = True,
+    asked: int = 1,
     horizon: float = 10_000.0,
     seed: int = 0,
     batches: int = 64,
 ) -> Estimate:
-    """Simulate a design; freshness of each layer, the mean over its machines.
+    """Simulate a design; freshness of each layer, the mean over its machines, and what clients see.
+
+    Clients ask so many of the last layer with the same parent and take the freshest answer: with one that is the last
+    layer's own, above it is one number more.
 
     >>> from unstale.core.replication.layers import layered_freshness
     >>> layers = [Layer(4, 1.0, 4, 10.0), Layer(12, 5.0)]
@@ -46,13 +50,15 @@ def simulate_layers(
     require_events((rate + sends) * horizon, "horizon", horizon)
     settle = SETTLE * max(1.0 / layer.sync_rate for layer in layers)
     table = np.array([[x.machines, x.sync_rate, x.group, x.peer_rate, even and x.group == 1] for x in layers], float)
-    out, word = np.zeros((batches, len(layers))), kernels.word(checked_seed(seed))
+    out, word = np.zeros((batches, len(layers) + 1)), kernels.word(checked_seed(seed))
+    together = siblings(layers)[:asked]
 
     def work(first: int, last: int) -> None:
-        _runs(word, first, last, rate, table, parents(layers), settle, length, out)
+        _runs(word, first, last, rate, table, parents(layers), together, settle, length, out)
 
     kernels.in_threads(work, batches, 1, None)
-    return batch_means((out / table[:, 0]).T, np.full((len(layers), batches), length))
+    places = len(layers) + (asked > 1)
+    return batch_means((out / np.append(table[:, 0], 1.0)).T[:places], np.full((places, batches), length))
 
 
 @compiled
@@ -63,11 +69,12 @@ def _runs(
     rate: float,
     table: Floats,
     parent: np.ndarray,
+    together: np.ndarray,
     settle: float,
     horizon: float,
     out: Floats,
 ) -> None:
-    """Rows first..last of `out`: the time fresh of all machines of each layer together."""
+    """Rows first..last of `out`: the time fresh of all machines of each layer added up, and of any of `together`."""
     count = len(parent)
     layer, start = np.empty(count, np.int64), np.empty(count, np.int64)
     place = 0
@@ -94,8 +101,13 @@ def _runs(
                 if due[i] < due[who]:
                     who = i
             then = min(due[who], change)
+            lasted = max(min(then, horizon) - max(now, 0.0), 0.0)
             for j in range(len(table)):
-                out[run, j] += fresh[j] * max(min(then, horizon) - max(now, 0.0), 0.0)
+                out[run, j] += fresh[j] * lasted
+            for i in together:
+                if held[i] == latest:
+                    out[run, len(table)] += lasted
+                    break
             now = then
             if change <= due[who]:
                 latest, fresh[:] = latest + 1.0, 0.0

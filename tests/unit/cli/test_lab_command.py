@@ -12,16 +12,21 @@ from click.testing import CliRunner
 from unstale.adapters.replica_client import Freshest, Reading
 from unstale.cli import lab as command
 from unstale.cli.lab import LabRow, lab
+from unstale.cli.lab_design import setup_of
 from unstale.cli.replicas import facts_of, line_of, named
+from unstale.errors import InfeasibleError
 from unstale.lab.measure import MeasuredFreshness
-from unstale.lab.setups import Setup
+from unstale.lab.setups import Setup, predicted
 from unstale.report.lab import draw
 
 
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (["ring"], "is not one of 'single', 'cascade', 'peers', 'redundant'"),
+        (["ring"], "is not one of 'single', 'cascade', 'peers', 'redundant', 'design'"),
+        (["design"], "`unstale lab design` takes the file of a question"),
+        (["single", "site.toml"], "`unstale lab single` takes no file"),
+        (["design", "site.toml", "--depth", "3"], "its file says how many there are"),
         (["cascade", "--peers", "3"], "--peers is not for `unstale lab cascade`: it takes --depth"),
         (["single", "--depth", "3"], "--depth is not for `unstale lab single`: it is one replica"),
         (["cascade", "--k", "2"], "nobody has a choice there"),
@@ -77,6 +82,23 @@ def test_the_figure_shows_theory_and_measurement(tmp_path: Path) -> None:
     text = path.read_text()
     assert text.startswith("<?xml")
     assert text.count("<path") > 10
+
+
+def test_a_design_is_scaled_to_what_this_machine_can_follow(tmp_path: Path) -> None:
+    file = tmp_path / "site.toml"
+    file.write_text('changes = "2/h"\nmachines = 7\ncapacity = "40/h"\nfreshness = 0.55\nsource_limit = "5/h"\n')
+    setup = setup_of(str(file), None, 30, 500, 1)
+    assert [layer.machines for layer in setup.layers] == [1, 6]
+    # five polls at the source for two changes, and a hundred polls a second in all
+    assert setup.layers[0].sync_rate == pytest.approx(2.5 * setup.change_rate, rel=1e-3)
+    assert 30 * sum(layer.machines * layer.sync_rate for layer in setup.layers) == pytest.approx(100.0)
+    assert list(predicted(setup).values())[-1] == pytest.approx(0.55)
+    told = setup_of(str(file), "1/min", 30, 500, 1)
+    assert told.change_rate == pytest.approx(1 / 60)
+    assert list(predicted(told).values()) == pytest.approx(list(predicted(setup).values()))
+    file.write_text(file.read_text().replace("0.55", "0.999"))
+    with pytest.raises(InfeasibleError, match=r"freshness 0\.999 is out of reach"):
+        setup_of(str(file), None, 30, 500, 1)
 
 
 def test_replicas_as_people_write_them() -> None:

@@ -45,7 +45,8 @@ def test_the_table_names_the_best_first() -> None:
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
     assert lines[0].startswith("20 machines of 100/h, a source that changes 2/h and answers at most 30/h;")
-    assert [line.split()[0] for line in lines[3:9]] == [
+    assert [line.split()[0] for line in lines[3:10]] == [
+        "combined",
         "tree",
         "cooperation",
         "turns",
@@ -53,20 +54,26 @@ def test_the_table_names_the_best_first() -> None:
         "redundancy",
         "single",
     ]
-    assert "27.91/min" in lines[3]
-    assert "3 at the source, below them 17; each polls the one above every 6.82 min" in lines[3]
-    assert "Best: tree: the source can feed only 6 of 20 machines by itself" in done.stdout
+    assert "29.1" in lines[3]
+    assert "2 at the source, each polling it every 4 min; below them 18, each polling one of them every 9." in lines[3]
+    assert "27.91/min" in lines[4]
+    assert "3 at the source, below them 17; each polls the one above every 6.82 min" in lines[4]
+    assert "Best: combined: the source can feed only 6 of 20 machines by itself" in done.stdout
+    # 20·(100 − 2·4.308369) + 30 an hour: see the tests of the planner
+    assert "No design can serve more than 30.96/min: this one serves 94.1 % of that." in done.stdout
 
 
 def test_json_holds_the_numbers_of_the_python_answer() -> None:
     got = data(*ASKED)
     want = planning.topology(planning.Question("2/h", 20, "100/h", 0.8, "30/h"))
-    assert (got["winner"], got["reason"]) == ("tree", want.reason)
+    assert (got["winner"], got["reason"]) == ("combined", want.reason)
     for row, design in zip(got["designs"], want.designs, strict=True):
         for name in ("shape", "clients", "machines", "asked", "sync_rate", "peer_rate", "source_polls", "freshness"):
             assert row[name] == getattr(design, name)
-    assert got["designs"][0]["levels"] == [3, 17]
-    assert (got["designs"][0]["depth"], got["designs"][0]["branching"]) == (2, 6)
+    assert got["designs"][0]["levels"] == [2, 18]
+    assert (got["designs"][0]["depth"], got["designs"][0]["branching"]) == (2, 9)
+    assert got["designs"][0]["rates"] == list(want.winner.rates)
+    assert got["bound"] == want.bound
     assert got["capacity"] == 2400
 
 

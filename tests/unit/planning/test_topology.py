@@ -19,9 +19,11 @@ from unstale.core.replication import (
     cooperative_freshness,
     drawn_freshness,
 )
+from unstale.core.replication.layers import asked_freshness
 from unstale.core.replication.redundancy import freshest_freshness, service_for
 from unstale.core.staleness import freshness
 from unstale.errors import InfeasibleError, InputError
+from unstale.planning.combined import layers_of
 from unstale.planning.cooperating import _blended, blend
 from unstale.planning.shapes import _cascade_rate, tabulated
 from unstale.planning.topology import SHAPES, Design, Question, ceiling, curves, topology
@@ -48,6 +50,9 @@ def test_the_books_balance(question: Question) -> None:
     for each in topology(question).designs:
         if not each.feasible:
             assert each.clients == each.machines == each.source_polls == 0
+            continue
+        assert each.clients <= topology(question).bound * (1 + 1e-12)
+        if each.shape == "combined":
             continue
         below = each.machines - each.levels[0] if each.levels else 0
         sent = each.machines * (each.sync_rate + each.peer_rate)
@@ -83,6 +88,8 @@ def _seen(changes: Process, each: Design) -> float:
             return freshest_freshness(changes, even, each.asked)
         case "tree":
             return cascade_freshness(changes, [even] * each.depth)
+        case "combined":
+            return asked_freshness(changes.rate, layers_of(each), each.asked)
         case "cooperation" if isinstance(changes, Poisson):
             return cooperative_freshness(changes.rate, each.sync_rate, each.peer_rate, each.machines)
         case "cooperation":
@@ -110,10 +117,17 @@ def test_a_scarce_source_by_hand() -> None:
     assert one.machines == 6
     assert one.clients == pytest.approx(6 * (100 - 2 * 2.154184671936), rel=1e-11)
     # a tree of two hops: the product of equal parts, sqrt(0.8) each
-    x = found.winner.sync_rate / 2.0
+    tree = next(each for each in found.designs if each.shape == "tree")
+    x = tree.sync_rate / 2.0
     assert (x * -math.expm1(-1 / x)) ** 2 == pytest.approx(0.8, rel=1e-11)
-    assert found.winner.levels == (3, 17)
-    assert found.winner.branching == 6
+    assert tree.levels == (3, 17)
+    assert tree.branching == 6
+    # rates of their own: two at the source use its 30 polls up, and the rest polls as rarely as the product allows
+    top, leaf = found.winner.rates
+    assert (found.winner.levels, round(2 * top, 3)) == ((2, 18), 30.0)
+    assert math.prod(x / 2.0 * -math.expm1(-2.0 / x) for x in (top, leaf)) == pytest.approx(0.8, rel=1e-9)
+    # the bound of many machines: each pulls 2·2.1541847 and answers as much, but for what the source answers
+    assert found.bound == pytest.approx(20 * (100 - 4 * 2.154184671936) + 30, rel=1e-11)
     assert "only 6 of 20 machines" in found.reason
 
 
@@ -289,7 +303,7 @@ def test_curves_fall_and_pass_through_the_designs() -> None:
     assert list(drawn) == [each.shape for each in found.designs]
     for each in found.designs:
         fresh, clients = drawn[each.shape]
-        assert clients[fresh == 0.8] == pytest.approx(each.clients, rel=1e-3)
+        assert clients[fresh == 0.8] == pytest.approx(each.clients, rel=0.01 if each.shape == "combined" else 1e-3)
         # groups of machines are only best to within 1 %
         assert np.all(np.diff(clients) <= 0.011 * clients[:-1])
     assert fresh[-1] <= ceiling(found.question)

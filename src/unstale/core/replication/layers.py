@@ -90,6 +90,16 @@ def parents(layers: Sequence[Layer]) -> np.ndarray:
     return np.array(found, dtype=np.int64)
 
 
+def siblings(layers: Sequence[Layer]) -> np.ndarray:
+    """Machines of the last layer with the same parent as its first, that one included: whom a client may ask at once.
+
+    >>> siblings([Layer(2, 1.0), Layer(5, 1.0)]).tolist()
+    [2, 4, 6]
+    """
+    whom, first = parents(layers), sum(layer.machines for layer in layers[:-1])
+    return first + np.flatnonzero(whom[first:] == whom[first])
+
+
 def _one(rate: float, layer: Layer, even: bool) -> float:
     if layer.group > 1:
         return cooperative_freshness(rate, layer.sync_rate, layer.peer_rate, layer.group)
