@@ -17,8 +17,13 @@ from unstale.lab.setups import Setup
 
 @pytest.mark.parametrize(
     "args",
-    [["cascade", "--depth", "3"], ["peers", "--peers", "5"], ["redundant", "--k", "2"]],
-    ids=["cascade", "peers", "redundant"],
+    [
+        ["cascade", "--depth", "3"],
+        ["peers", "--peers", "5"],
+        ["peers", "--peers", "4", "--both"],
+        ["redundant", "--k", "2"],
+    ],
+    ids=["cascade", "peers", "both", "redundant"],
 )
 def test_theory_and_measurement_agree(args: list[str]) -> None:
     # A machine that is too busy to poll in time says so, and is asked for less.

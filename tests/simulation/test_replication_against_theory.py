@@ -11,6 +11,7 @@ from unstale.core.processes import Constant, Gamma, LogNormal, Pareto, Poisson, 
 from unstale.core.replication.cascade import cascade_levels
 from unstale.core.replication.cooperation import cooperation_limit, cooperative_freshness
 from unstale.core.replication.spread import drawn_freshness
+from unstale.errors import InputError
 from unstale.sim.replication import simulate_cascade, simulate_cooperation
 
 CHANGES: list[Process] = [
@@ -77,3 +78,15 @@ def test_much_talk_reaches_theorem_6(polls: Process) -> None:
 def test_a_large_system() -> None:
     run = simulate_cooperation(Poisson(1.0), Poisson(10 / 262), Poisson(7.95292470364), 262, horizon=1_000, seed=7)
     assert abs(run.freshness.z(0.5)) < 5
+
+
+@pytest.mark.parametrize(("rates", "m"), [((1.0, 1.0, 5.0), 10), ((0.75, 1.0, 1.0), 4), ((2.0, 0.3, 3.0), 2)])
+def test_contacts_of_which_both_ends_take(rates: tuple[float, float, float], m: int) -> None:
+    """With one peer a contact counts twice, exactly; a pair becomes one at each contact."""
+    changes, polls, contacts = (Poisson(rate) for rate in rates)
+    run = simulate_cooperation(changes, polls, contacts, m, both=True, seed=6, horizon=20_000.0)
+    assert abs(run.freshness.z(cooperative_freshness(*rates, m, both=True))) < 4
+    # one way would be far less
+    assert run.freshness.z(cooperative_freshness(*rates, m)) > 3
+    with pytest.raises(InputError, match="peers 2 must be 1 if both ends take"):
+        cooperative_freshness(*rates, 5, 2, both=True)

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 from unstale.adapters.addresses import web_address
 from unstale.adapters.http_fetcher import HttpFetcher
@@ -38,10 +39,12 @@ class ReplicaPeering:
         self._web, self._limit, self._seconds, self._headers = web, limit, seconds, headers or {}
         self._copies = ReplicaFetcher(web, name=name, now=now)
 
-    async def digest(self, peer: str, since: float = 0.0, after: int = 0) -> Digest:
+    async def digest(self, peer: str, since: float = 0.0, after: int = 0, back: str = "") -> Digest:
         """One portion of what a replica holds."""
         here = web_address(peer)
         address = f"{here.text.rstrip('/')}/digest?since={max(since, 0.0):.3f}&after={after}"
+        if back:
+            address += f"&back={quote(back, safe='')}"
         reply = await self._web.look(Request(address, headers=self._headers, limit=LARGEST, seconds=self._seconds))
         if reply.reason:
             # A body that outgrew the limit is whole up to it: nobody needs so much to say so little.

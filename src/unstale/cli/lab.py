@@ -35,6 +35,7 @@ LATE = 0.1
 @click.option("--peers", type=int, help=f"Replicas that ask each other; {PEERS} if not told.")
 @click.option("--replicas", type=int, help=f"Replicas that redundant readers choose from; {CHOICE} if not told.")
 @click.option("--k", type=int, help="Peers of one contact (1 if not told), or replicas that one reader asks (2).")
+@click.option("--both", is_flag=True, help="Peers: whoever is asked takes what is newer from who asks, too.")
 @click.option("--sources", default=50, show_default=True, help="How many there are.")
 @click.option("--changes", default=1200, show_default=True, help="Measure for as long as so many changes take.")
 @click.option("--change-rate", help=f"How often a source changes; {CHANGE_RATE} if not told.")
@@ -50,6 +51,7 @@ def lab(
     peers: int | None,
     replicas: int | None,
     k: int | None,
+    both: bool,
     sources: int,
     changes: int,
     change_rate: str | None,
@@ -93,6 +95,8 @@ def lab(
             alone = "its file says how many there are" if topology == "design" else "it is one replica"
             hint = f"it takes --{option}" if option else alone
             raise click.UsageError(f"--{name} is not for `unstale lab {topology}`: {hint}")
+    if both and topology != "peers":
+        raise click.UsageError(f"--both is not for `unstale lab {topology}`: nobody asks each other there")
     if (file is None) == (topology == "design"):
         raise click.UsageError(
             f"`unstale lab {topology}` takes {'the file of a question' if file is None else 'no file'}"
@@ -117,6 +121,7 @@ def lab(
             parse_rate(sync_rate, "sync_rate") / DAY,
             parse_rate(peer_rate, "peer_rate") / DAY,
             seed,
+            both=both,
         )
     predicted(setup)
     if not as_json:

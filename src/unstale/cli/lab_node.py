@@ -169,7 +169,8 @@ async def node(told: dict[str, Any], lines: asyncio.Queue[dict[str, Any] | None]
     stop, name = asyncio.Event(), str(told["name"])
     executor = StoreExecutor(lambda: SqliteStore(told["store"]))
     shelf = SqliteReplica(told["store"])
-    app = replica(shelf, name=name, more=[digest_route(shelf, time.time, name)])
+    called: asyncio.Queue[str] = asyncio.Queue()
+    app = replica(shelf, name=name, more=[digest_route(shelf, time.time, name, called.put_nowait)])
     server = asyncio.create_task(serve(app, "127.0.0.1", 0, token=None, stop=stop, ready=lambda port: _say(port=port)))
     web = HttpFetcher(Gate(["127.0.0.0/8"]))
     rng = np.random.default_rng(told["seed"])
@@ -189,9 +190,10 @@ async def node(told: dict[str, Any], lines: asyncio.Queue[dict[str, Any] | None]
             tasks.append(asyncio.create_task(poller.run(stop)))
             peers = None
             if begun["peers"]:
-                config = PeerTerms(tuple(begun["peers"]), told["peer_rate"], told["asked"], SHARE)
+                config = PeerTerms(tuple(begun["peers"]), told["peer_rate"], told["asked"], SHARE, begun["here"])
                 peers = Peers(config, ReplicaPeering(web, name=name), executor, poller.accept, SystemClock(), rng=rng)
                 tasks.append(asyncio.create_task(peers.run(stop)))
+                tasks.append(asyncio.create_task(_in_turn(peers, called, stop)))
             await lines.get()
             stop.set()
             await asyncio.gather(*tasks)
@@ -202,6 +204,17 @@ async def node(told: dict[str, Any], lines: asyncio.Queue[dict[str, Any] | None]
         await web.close()
         shelf.close()
         executor.close()
+
+
+async def _in_turn(peers: Peers, called: asyncio.Queue[str], stop: asyncio.Event) -> None:
+    """Ask whoever has asked us, until `stop` is set."""
+    stopping = asyncio.ensure_future(stop.wait())
+    while not stop.is_set():
+        caller = asyncio.ensure_future(called.get())
+        await asyncio.wait({caller, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if caller.done():
+            await peers.asked_by(caller.result())
+        caller.cancel()
 
 
 def _say(**facts: Any) -> None:

@@ -76,6 +76,7 @@ class LabReplicas:
                     "sources": list(sources),
                     "upstream": "" if upstream is None else self.addresses[upstream],
                     "peers": others,
+                    "here": self.addresses[i] if self._setup.both else "",
                 },
             )
 

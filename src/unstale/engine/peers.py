@@ -3,7 +3,9 @@
 Rules of this file:
 1. What a peer says is weighed by the time at which its copy was equal to the source, never by when it reached us.
 2. A body counts only with the SHA-256 that was announced for it. Who announces what is not so is left alone.
-3. Peers share what they have within a bound of bytes per second; polls of sources do not pay for it.
+3. If both ends take, whoever is asked asks back, if it has the other among its own peers: it fetches by itself what it
+   takes, so nobody can make it take anything, and what it asks back is not answered by a third question.
+4. Peers share what they have within a bound of bytes per second; polls of sources do not pay for it.
 """
 
 from __future__ import annotations
@@ -49,6 +51,8 @@ class PeerTerms:
     rate: float
     asked: int = 1
     share: float = 2.0**18
+    #: where we are, if whoever we ask shall ask us in turn
+    here: str = ""
 
     def __post_init__(self) -> None:
         number("rate", self.rate, above=0, remedy="give contacts per second")
@@ -124,6 +128,13 @@ class Peers:
                 task.cancel()
             await asyncio.gather(*contacts, return_exceptions=True)
 
+    async def asked_by(self, address: str) -> int:
+        """Ask a peer that has asked us, unless it rests or is none of ours; how much was taken."""
+        peer, now = self.peers.get(address), self._clock.now()
+        if peer is None or peer.resting > now or self._bucket.level(now) <= 0.0:
+            return 0
+        return await self._ask(peer, "")
+
     async def contact(self) -> int:
         """Ask as many peers as the config say, none that rests; how much was taken."""
         now = self._clock.now()
@@ -131,7 +142,7 @@ class Peers:
         if not awake or self._bucket.level(now) <= 0.0:
             return 0
         chosen = self._rng.choice(len(awake), min(self.config.asked, len(awake)), replace=False)
-        return sum(await asyncio.gather(*(self._ask(awake[i]) for i in chosen.tolist())))
+        return sum(await asyncio.gather(*(self._ask(awake[i], self.config.here) for i in chosen.tolist())))
 
     def view(self) -> list[dict[str, Any]]:
         """How things stand with all peers, in plain JSON."""
@@ -139,11 +150,11 @@ class Peers:
         rows = [asdict(peer) for peer in self.peers.values()]
         return [{**row, "resting": max(row["resting"] - now, 0.0)} for row in rows]
 
-    async def _ask(self, peer: Peer) -> int:
+    async def _ask(self, peer: Peer, back: str) -> int:
         peer.contacts += 1
         begun, taken, after = self._clock.now(), 0, 0
         for _ in range(PORTIONS):
-            digest = await self._peering.digest(peer.address, peer.seen - OVERLAP, after)
+            digest = await self._peering.digest(peer.address, peer.seen - OVERLAP, after, back if after == 0 else "")
             self._pay(peer, digest.received)
             if digest.reason:
                 self._failed(peer, digest.reason, false=digest.false)

@@ -40,6 +40,8 @@ class Setup:
     peer_rate: float = 1.0
     seed: int = 1
     layers: tuple[Layer, ...] = ()
+    #: whether both ends of a contact take what the other has that is newer
+    both: bool = False
 
     def __post_init__(self) -> None:
         require(
@@ -139,7 +141,9 @@ def predicted(setup: Setup) -> dict[str, float]:
         levels = cascade_levels(changes, [polls] * setup.replicas)
         return {f"replica {i}": level for i, level in enumerate(levels, 1)}
     if setup.topology == "peers":
-        fresh = cooperative_freshness(setup.change_rate, setup.sync_rate, setup.peer_rate, setup.replicas, setup.asked)
+        fresh = cooperative_freshness(
+            setup.change_rate, setup.sync_rate, setup.peer_rate, setup.replicas, setup.asked, both=setup.both
+        )
         return {f"{setup.replicas} peers": fresh}
     return {
         "one replica": freshest_freshness(changes, polls, 1),

@@ -147,8 +147,11 @@ class Digest:
 class Peering(Protocol):
     """Asks other replicas. Promises what a `Fetcher` does: bounded in time and size, gated, never raising."""
 
-    async def digest(self, peer: str, since: float, after: int) -> Digest:
-        """What a replica holds that is as of `since` or later, from the portion that begins behind `after`."""
+    async def digest(self, peer: str, since: float, after: int, back: str = "") -> Digest:
+        """What a replica holds that is as of `since` or later, from the portion that begins behind `after`.
+
+        `back` is where we are: a replica that has us among its peers asks us in turn.
+        """
 
     async def copy(self, peer: str, source: str, since: float) -> Fetched:
         """A replica's copy of a source, unless it is older than `since`."""

@@ -22,11 +22,15 @@ from unstale.units import plain_number
 
 #: sources told in one answer
 MOST = 5000
+#: characters of an address to ask in turn
+LONGEST = 200
 MEDIA_TYPE = "application/jsonl"
 
 
-def digest_route(shelf: Shelf, clock: Callable[[], float], name: str) -> Route:
-    """The route; `name` is this replica's."""
+def digest_route(
+    shelf: Shelf, clock: Callable[[], float], name: str, called: Callable[[str], None] = lambda back: None
+) -> Route:
+    """The route; `name` is this replica's. `called` hears where whoever asks wants to be asked in turn."""
 
     async def digest(request: Request) -> Response:
         """Everything since a time, in portions."""
@@ -38,6 +42,8 @@ def digest_route(shelf: Shelf, clock: Callable[[], float], name: str) -> Route:
             body = await asyncio.to_thread(_written, shelf, clock(), name, since, int(after))
         except StoreError as error:
             return refusal(503, str(error))
+        if back := request.query_params.get("back", ""):
+            called(back[:LONGEST])
         fields = {
             "Cache-Control": "no-store",
             "X-Content-Type-Options": "nosniff",

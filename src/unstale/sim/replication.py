@@ -72,6 +72,7 @@ def simulate_cooperation(
     peers: int = 1,
     *,
     selection: Selection = "random",
+    both: bool = False,
     horizon: float = 10_000.0,
     seed: int = 0,
     batches: int = 64,
@@ -80,7 +81,7 @@ def simulate_cooperation(
 
     What `core.replication.cooperative_freshness` computes if all is Poisson, and the answer if it is not. Random
     peers are drawn at each contact; recent ones are those that had polled the source last when the replica
-    did so itself. [004 sect. VI, Figure 11].
+    did so itself. If `both`, whoever is asked takes what the other has that is newer. [004 sect. VI, Figure 11].
 
     >>> from unstale.core.processes import Poisson
     >>> run = simulate_cooperation(Poisson(1.0), Poisson(1.0), Poisson(10.0), 10, seed=1)
@@ -95,7 +96,7 @@ def simulate_cooperation(
     recent, warm = selection == "recent", WARM * polls.mean
 
     def work(first: int, last: int) -> None:
-        _cooperation_runs(word, first, last, laws, m, k, recent, warm, length, out)
+        _cooperation_runs(word, first, last, laws, m, k, recent, both, warm, length, out)
 
     kernels.in_threads(work, batches, 1, None)
     freshness = batch_means(out[:, 0], np.full(batches, length * m))
@@ -155,6 +156,7 @@ def _cooperation_runs(
     m: int,
     k: int,
     recent: bool,
+    both: bool,
     warm: float,
     horizon: float,
     out: Floats,
@@ -214,6 +216,9 @@ def _cooperation_runs(
                         order[j], order[pick] = order[pick], order[j]
                         peer = order[j] if order[j] < i else order[j] + 1
                     best = max(best, held[peer])
+                    if both and held[peer] < held[i]:
+                        fresh += held[i] == latest
+                        held[peer] = held[i]
             fresh += best == latest and held[i] < latest
             held[i] = best
             x, state = gap(int(laws[law, 0]), laws[law, 1], laws[law, 2], state)

@@ -37,12 +37,14 @@ class Told:
         self.answer: Digest | None = None
         self.clock_off = 0.0
         self.asked: list[tuple[str, float]] = []
+        self.back: list[str] = []
         self.fetched: list[str] = []
         self.now = START
         self.size = 100
 
-    async def digest(self, peer: str, since: float, after: int) -> Digest:
+    async def digest(self, peer: str, since: float, after: int, back: str = "") -> Digest:
         self.asked.append((peer, since))
+        self.back.append(back)
         rows = tuple(
             (address, as_of, self.announced.get(address, digest_of(data)))
             for address, (as_of, data) in self.copies.items()
@@ -243,3 +245,15 @@ def test_seizing_takes_just_these_and_leaves_due_times(scene: Scene) -> None:
     assert [(claim.source, due) for claim, due in claims] == [(a, START + 500)]
     assert store.claim(START + 50, 9, lease=60.0, owner="t") == [], "the other one still waits"
     assert store.fleet(1).due.tolist()[2] == START
+
+
+def test_whoever_is_asked_asks_back_once_and_only_peers(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "a.db", here="http://me")
+    scene.peering.copies = {A: (START + 1, b"new")}
+    scene.contact()
+    assert scene.peering.back == ["http://me"]
+    assert asyncio.run(scene.peers.asked_by("http://p")) == 1
+    # a question in turn asks for none
+    assert scene.peering.back == ["http://me", ""]
+    assert asyncio.run(scene.peers.asked_by("http://stranger")) == 0
+    assert len(scene.peering.back) == 2

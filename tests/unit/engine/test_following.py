@@ -23,7 +23,7 @@ class Lists:
     def __init__(self, *addresses: str) -> None:
         self.addresses, self.reason = list(addresses), ""
 
-    async def digest(self, peer: str, since: float, after: int) -> Digest:
+    async def digest(self, peer: str, since: float, after: int, back: str = "") -> Digest:
         rows = tuple((address, 1.0, bytes(32)) for address in self.addresses[after : after + 2])
         further = after + 2 if after + 2 < len(self.addresses) else None
         return Digest(rows, 1.0, further, 10, self.reason)

@@ -18,7 +18,7 @@ from unstale.errors import require
 
 
 def cooperative_freshness(
-    change_rate: float, source_rate: float, peer_rate: float, replicas: int, peers: int = 1
+    change_rate: float, source_rate: float, peer_rate: float, replicas: int, peers: int = 1, *, both: bool = False
 ) -> float:
     """Freshness of each of m replicas that poll the source and ask `peers` random ones of each other.
 
@@ -26,16 +26,19 @@ def cooperative_freshness(
     `aⱼ = (m − j)·(source_rate + peer_rate·cⱼ)`, cⱼ = 1 − C(m−1−j, peers)/C(m−1, peers) the chance that a
     contact meets a fresh one; the products are the chances that n become fresh before the next change.
     At a given number of answers, peers·peer_rate, one peer per contact is best, as cⱼ/peers ≤ j/(m−1); with
-    peer_rate inf all replicas are one that polls m times as often (theorem 6). All exponential, exact to m
-    roundings, time in proportion to m. [004 sect. VI, simulated there; Figure 11].
+    peer_rate inf all replicas are one that polls m times as often (theorem 6). If `both` ends of a contact take what
+    the other has that is newer, a fresh one helps as often by asking as by being asked: one peer per contact counts
+    exactly twice. All exponential, exact to m roundings. [004 sect. VI, simulated there; Figure 11; both: VI-C].
 
     >>> round(cooperative_freshness(1.0, 1.0, 10.0, 10), 12)
     0.767861185711
-    >>> round(cooperative_freshness(1.0, 1.0, 0.0, 10), 12)
-    0.5
+    >>> round(cooperative_freshness(1.0, 1.0, 5.0, 10, both=True), 12)
+    0.767861185711
     """
     change_rate, source_rate, m, k = _checked(change_rate, source_rate, replicas, peers)
     peer_rate = number("peer_rate", peer_rate, least=0, infinite=True, remedy="give contacts per replica and time")
+    require(not both or k < 2, "peers", k, "must be 1 if both ends take", "with several, many become fresh at once")
+    peer_rate *= 2.0 if both else 1.0
     if change_rate == 0:
         return 1.0
     with np.errstate(all="ignore"):
