@@ -22,7 +22,10 @@ from unstale.secrecy import secret_parameter, variable
 
 #: visible ASCII without the colon that ends a name
 _HEADER = re.compile(r"[!-9;-~]+")
-_NORMALISE = {"selectors": list, "pointers": list, "whitespace": bool}
+_NORMALISE = {
+    **dict.fromkeys(("selectors", "pointers", "keep", "keep_pointers"), list),
+    **dict.fromkeys(("whitespace", "case", "digits"), bool),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ def checked_options(options: Mapping[str, Any]) -> None:
         and all(name in _NORMALISE and isinstance(value, _NORMALISE[name]) for name, value in normalise.items()),
         "options.normalise",
         "given",
-        "may hold lists of selectors and pointers, and whitespace = true or false",
+        "may hold lists of selectors, pointers, keep and keep_pointers, and whitespace, case, digits = true or false",
         "use these",
     )
     Normaliser(**normalise)

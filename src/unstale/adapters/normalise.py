@@ -1,4 +1,4 @@
-"""What counts as the content of a copy: the body without the parts that always differ, and its hash.
+"""What counts as the content of a copy: the parts that are chosen, without those that always differ, and its hash.
 
 A clock in the margin would make every poll a change and eat the budget. The copy keeps the whole body; only the
 comparison looks away.
@@ -10,13 +10,16 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unstale.errors import InputError, require, sentence
 
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
+
 #: an HTML body with more tags is compared whole: nested deeply enough, parsing takes the square of their number
 MOST_TAGS = 30_000
-_SPACES = re.compile(rb"\s+")
+_SPACES, _DIGITS = re.compile(rb"\s+"), re.compile(rb"[0-9]+")
 
 
 def content_hash(body: bytes) -> str:
@@ -31,78 +34,114 @@ def content_hash(body: bytes) -> str:
 class Normaliser:
     """Drops what a source's owner does not mean: chosen parts of HTML, chosen members of JSON, runs of spaces.
 
-    `selectors` are CSS; `pointers` are JSON pointers (RFC 6901), where `*` stands for every member. HTML and JSON are
-    told apart by media type; a body that is not what it says it is stays as it is. JSON is compared by meaning:
-    spaces and the order of members do not count.
+    `selectors` are CSS; `pointers` are JSON pointers (RFC 6901), where `*` stands for every member. `keep` and
+    `keep_pointers` are the same, of the only parts that count; what is dropped is dropped of them too. HTML and JSON
+    are told apart by media type; a body that is not what it says it is stays as it is. JSON is compared by meaning:
+    spaces and the order of members do not count. Without `case` A is a, without `digits` all numbers are one.
 
     >>> Normaliser(pointers=["/now", "/items/*/views"])(b'{"now": 3, "items": [{"id": 1, "views": 9}]}', "text/json")
     b'{"items":[{"id":1}]}'
+    >>> Normaliser(keep_pointers=["/items/*/id"])(b'{"now": 3, "items": [{"id": 1, "views": 9}]}', "text/json")
+    b'[[1]]'
     """
 
     def __init__(
-        self, *, selectors: Sequence[str] = (), pointers: Sequence[str] = (), whitespace: bool = False
+        self,
+        *,
+        selectors: Sequence[str] = (),
+        pointers: Sequence[str] = (),
+        whitespace: bool = False,
+        keep: Sequence[str] = (),
+        keep_pointers: Sequence[str] = (),
+        case: bool = False,
+        digits: bool = False,
     ) -> None:
-        for pointer in pointers:
+        for pointer in (*pointers, *keep_pointers):
             require(pointer.startswith("/"), "pointer", repr(pointer), "must begin with /", "write it like /meta/time")
-        self._selectors = tuple(selectors)
+        self._selectors, self._keep = tuple(selectors), tuple(keep)
         self._pointers = [_steps(pointer) for pointer in pointers]
-        self._whitespace = whitespace
-        if selectors:
-            _without(b"<p>", selectors)
+        self._kept = [_steps(pointer) for pointer in keep_pointers]
+        self._whitespace, self._case, self._digits = whitespace, case, digits
+        if selectors or keep:
+            _chosen(b"<p>", selectors, keep)
 
     def __call__(self, body: bytes, media_type: str) -> bytes:
         """The part of the body that counts."""
         kind = media_type.partition(";")[0].strip().lower()
-        if self._pointers and kind.endswith("json"):
-            return self._json(body)
-        if self._selectors and "html" in kind and body.count(b"<") <= MOST_TAGS:
-            body = _without(body, self._selectors)
-        return _SPACES.sub(b" ", body).strip() if self._whitespace else body
+        if (self._pointers or self._kept) and kind.endswith("json"):
+            body = self._json(body)
+        elif (self._selectors or self._keep) and "html" in kind and body.count(b"<") <= MOST_TAGS:
+            body = _chosen(body, self._selectors, self._keep)
+        if self._whitespace:
+            body = _SPACES.sub(b" ", body).strip()
+        if self._digits:
+            body = _DIGITS.sub(b"0", body)
+        if self._case:
+            body = body.decode("utf-8", "surrogateescape").casefold().encode("utf-8", "surrogateescape")
+        return body
 
     def _json(self, body: bytes) -> bytes:
         try:
             value = json.loads(body)
             for steps in self._pointers:
                 _remove(value, steps)
+            if self._kept:
+                value = [_found(value, steps) for steps in self._kept]
             return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
         except (ValueError, RecursionError):
             return body
 
 
-def _without(html: bytes, selectors: Sequence[str]) -> bytes:
+def _chosen(html: bytes, selectors: Sequence[str], keep: Sequence[str]) -> bytes:
     from selectolax.lexbor import LexborHTMLParser
 
     tree = LexborHTMLParser(html)
     for selector in selectors:
-        try:
-            found = tree.css(selector)
-        except Exception:
-            raise InputError(sentence("selector", repr(selector), "is not CSS", "write it like div.clock")) from None
-        # A node is found once per alternative it matches. Backwards, so that none is taken out after the one around it.
-        for node in reversed({node.mem_id: node for node in found}.values()):
+        # Backwards, so that none is taken out after the one around it.
+        for node in reversed(_matching(tree, selector)):
             if node.tag == "html":
                 return b""
             node.remove()
-    return (tree.html or "").encode()
+    if not keep:
+        return (tree.html or "").encode()
+    return "\n".join(node.html or "" for selector in keep for node in _matching(tree, selector)).encode()
+
+
+def _matching(tree: LexborHTMLParser, selector: str) -> list[LexborNode]:
+    """The nodes that a selector finds; a node is found once per alternative it matches, and told once."""
+    try:
+        found = tree.css(selector)
+    except Exception:
+        raise InputError(sentence("selector", repr(selector), "is not CSS", "write it like div.clock")) from None
+    return list({node.mem_id: node for node in found}.values())
 
 
 def _steps(pointer: str) -> list[str]:
     return [step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/")]
 
 
+def _keys(value: Any, step: str) -> list[Any]:
+    """The members of a value that a step leads to."""
+    if isinstance(value, dict):
+        return list(value) if step == "*" else [step] if step in value else []
+    if isinstance(value, list):
+        at = int(step) if step.isascii() and step.isdigit() and len(step) < 10 else len(value)
+        return list(range(len(value))) if step == "*" else [at] if at < len(value) else []
+    return []
+
+
+def _found(value: Any, steps: list[str]) -> list[Any]:
+    """All that `steps` lead to."""
+    if not steps:
+        return [value]
+    return [one for key in _keys(value, steps[0]) for one in _found(value[key], steps[1:])]
+
+
 def _remove(value: Any, steps: list[str]) -> None:
     """Take the members that `steps` lead to out of `value`, where they are there."""
     step, rest = steps[0], steps[1:]
-    keys: list[Any]
-    if isinstance(value, dict):
-        keys = list(value) if step == "*" else [step] if step in value else []
-    elif isinstance(value, list):
-        at = int(step) if step.isascii() and step.isdigit() and len(step) < 10 else len(value)
-        # Backwards: taking one out moves those behind it.
-        keys = list(range(len(value)))[::-1] if step == "*" else [at] if at < len(value) else []
-    else:
-        keys = []
-    for key in keys:
+    # Backwards: taking one out moves those behind it.
+    for key in reversed(_keys(value, step)):
         if rest:
             _remove(value[key], rest)
         else:

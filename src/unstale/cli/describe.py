@@ -46,7 +46,16 @@ def describing(command: F) -> F:
                 metavar="POINTER",
                 help="Members of JSON that do not count as a change, e.g. /meta/time.",
             ),
+            click.option("--keep", multiple=True, metavar="CSS", help="The only parts of HTML that count."),
+            click.option(
+                "--keep-json",
+                multiple=True,
+                metavar="POINTER",
+                help="The only members of JSON that count, e.g. /price.",
+            ),
             click.option("--ignore-space", is_flag=True, help="Spaces do not count as a change."),
+            click.option("--ignore-case", is_flag=True, help="Capital letters do not count as a change."),
+            click.option("--ignore-digits", is_flag=True, help="Numbers do not count as a change."),
         )
     ):
         command = option(command)
@@ -66,7 +75,11 @@ def fields_of(said: dict[str, Any]) -> dict[str, Any]:
     normalise = {
         "selectors": list(said["drop"]),
         "pointers": list(said["drop_json"]),
+        "keep": list(said["keep"]),
+        "keep_pointers": list(said["keep_json"]),
         "whitespace": said["ignore_space"],
+        "case": said["ignore_case"],
+        "digits": said["ignore_digits"],
     }
     if any(normalise.values()):
         options["normalise"] = {name: value for name, value in normalise.items() if value}

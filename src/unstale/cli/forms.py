@@ -183,7 +183,7 @@ def headers(name: str, value: Any) -> dict[str, str]:
 
 
 def normalise(name: str, value: Any) -> dict[str, Any]:
-    """A table with `selectors`, `pointers` and `whitespace`."""
+    """A table with what is dropped, what is kept, and what is ignored."""
     return _option(name, "normalise", value, '{ selectors = ["div.clock"] }')
 
 

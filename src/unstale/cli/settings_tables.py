@@ -94,7 +94,10 @@ class Defaults:
     )
     headers: Mapping[str, str] = _setting({}, forms.headers, "Sent with every poll; secrets as $NAME.")
     normalise: Mapping[str, Any] = _setting(
-        {}, forms.normalise, "What does not count as a change: selectors, pointers, whitespace."
+        {},
+        forms.normalise,
+        "What counts as a change: selectors and pointers are dropped, keep and keep_pointers are all that counts; "
+        "whitespace, case and digits may be ignored.",
     )
 
 

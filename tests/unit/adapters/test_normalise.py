@@ -99,3 +99,30 @@ def test_deep_html_does_not_take_the_loop_hostage() -> None:
 def test_no_body_makes_it_fail(body: bytes, media_type: str) -> None:
     normalise = Normaliser(selectors=["p", "*"], pointers=["/a", "/*/b"], whitespace=True)
     assert normalise(body, media_type) == normalise(body, media_type)
+
+
+def test_only_what_is_kept_of_html_counts() -> None:
+    normalise = Normaliser(keep=["h1", ".ad > .ad"], selectors=[".clock"])
+    one, two = (normalise(PAGE % (i, 7), "text/html") for i in (1, 2))
+    assert one == two == b'<h1>News</h1>\n<div class="ad">7</div>'
+    assert normalise(PAGE % (1, 8), "text/html") != one
+    # What was to be kept is gone: that is a change, and the same one at every poll.
+    assert normalise(b"<p>sorry", "text/html") == normalise(b"<p>come back later", "text/html") == b""
+    with pytest.raises(InputError, match="is not CSS"):
+        Normaliser(keep=["div["])
+
+
+def test_only_what_is_kept_of_json_counts() -> None:
+    normalise = Normaliser(keep_pointers=["/items/*/id", "/none"], pointers=["/items/1"])
+    assert normalise(
+        b'{"at": 9, "items": [{"id": 1, "n": 5}, {"id": 2}, 7, {"id": {"b": 1, "a": 2}}]}', "text/json"
+    ) == (b'[[1,{"a":2,"b":1}],[]]')
+    with pytest.raises(InputError, match="must begin with /"):
+        Normaliser(keep_pointers=["price"])
+
+
+@given(st.binary())
+def test_letters_and_numbers_may_be_ignored_in_any_bytes(body: bytes) -> None:
+    one = Normaliser(case=True, digits=True)
+    assert one(body, "text/plain") == one(one(body, "text/plain"), "text/plain")
+    assert one(b"Price 1,299 EUR " + body, "") == one(b"price 7,5 eur " + body, "")

@@ -202,8 +202,8 @@ def test_hosts() -> None:
         ),
         (
             "[defaults.normalise]\nselector = ['p']",
-            "defaults.normalise given may hold lists of selectors and pointers, "
-            "and whitespace = true or false: use these",
+            "defaults.normalise given may hold lists of selectors, pointers, keep and keep_pointers, "
+            "and whitespace, case, digits = true or false: use these",
         ),
         ("[defaults.headers]\nAccept = 1", "defaults.headers given must be a table of texts: write numbers in quotes"),
     ],
