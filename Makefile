@@ -10,7 +10,7 @@ AUDIT := .venv-audit$(VERSION)
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check slow everywhere mutants wheel audit fuzz environment soak lint bench screenshots docs lock clean
+.PHONY: help demo test check slow everywhere mutants wheel audit fuzz chaos environment soak lint bench screenshots docs lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -58,6 +58,9 @@ audit: $(AUDIT)/.ready  ## known weaknesses of what is installed with us, and a 
 
 fuzz: $(DEV)/.ready  ## parsers that strangers feed, fuzzed with coverage: SECONDS=60 for each
 	$(DEV)/bin/python tests/fuzz --seconds $(or $(SECONDS),60)
+
+chaos: $(DEV)/.ready  ## kills, power cuts, broken disks, flipped bits, hostile input: SHARE=0.01 of the goals, figures in docs/chaos.md
+	$(DEV)/bin/python chaos --share $(or $(SHARE),0.01)
 
 environment: $(DEV)/.ready
 	@echo $(DEV)

@@ -33,6 +33,8 @@ _ROUNDING = 1e-9
 _AHEAD, _ROOM = 5.0, 0.25
 #: beyond so many sources learning should be compiled
 _COMPILED = 5_000
+#: polls that are looked at for times that cannot be true, and seconds by which polls may end in another order
+_LATEST, _LEASE = 10_000, 3600.0
 _ALL = 2**62
 _NAME = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
 
@@ -75,7 +77,7 @@ def examine(
             "touched by it, and further polls mend it"
         )
     stage("looking")
-    findings += [*_waiting(standing, now, budget), *_clock(standing, now), *_learner(standing)]
+    findings += [*_waiting(standing, now, budget), *_clock(standing, now), *_misdated(replica), *_learner(standing)]
     if untold := replica.counters().get("untold", 0):
         findings.append(
             f"{untold:,} changes were dropped before everybody was told of them: see to those in [[on_change]], and "
@@ -194,6 +196,21 @@ def _clock(standing: FleetColumns, now: float) -> Iterator[str]:
         yield (
             f"last answers of {counted(count)} lie in the future, up to {span(float(ahead.max()) - now)} from now: "
             "set this machine's clock"
+        )
+
+
+def _misdated(replica: ReadStore) -> Iterator[str]:
+    """Polls whose time cannot be true: those recorded after them are dated long before."""
+    recent = replica.recent(_LATEST)
+    earliest, count, most = math.inf, 0, 0.0
+    for one in recent:
+        if one.polled_at > earliest + _LEASE:
+            count, most = count + 1, max(most, one.polled_at - earliest)
+        earliest = min(earliest, one.polled_at)
+    if count:
+        yield (
+            f"{count:,} of the newest {len(recent):,} polls are dated after later ones, by up to {span(most)}: the "
+            "clock was set meanwhile, their order is right and their times are not; there is nothing to do"
         )
 
 

@@ -147,7 +147,8 @@ class Deliveries:
             news.clear()
             failed = told.failed
             try:
-                lanes.take_in(await self._executor.do(lambda store: store.events(sink.name, WINDOW)))
+                if len(lanes) < WINDOW // 2:
+                    lanes.take_in(await self._executor.do(lambda store: store.events(sink.name, WINDOW)))
                 await self._round(sink, lanes, width)
             except StoreError as error:
                 self._failed(told, str(error))

@@ -143,6 +143,14 @@ def test_every_ailment_has_its_sentence(store: Path, harm: str, words: str) -> N
     assert [words in finding for finding in found] == [True]
 
 
+def test_polls_that_are_dated_after_later_ones_are_told(store: Path) -> None:
+    ten_years = "UPDATE observations SET polled_at = polled_at + 315576000 WHERE token = "
+    hurt(store, f"{ten_years}(SELECT max(token) - 5 FROM observations)")
+    found = findings(store)
+    told = [finding for finding in found if "polls are dated after later ones, by up to 10 years" in finding]
+    assert len(told) == 1, found
+
+
 def test_what_cannot_be_rebuilt_is_counted(store: Path) -> None:
     hurt(store, "DELETE FROM epochs WHERE id > 1")
     assert json.loads(run(store, "--json").stdout)["replayed"]["unknown"] > 6

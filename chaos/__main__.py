@@ -1,0 +1,143 @@
+"""The campaign: faults without number, and one page of figures. `python chaos [--share 0.01] [NAME ...]`.
+
+Rules of this file:
+1. `--share` of the goals' rounds are done: a hundredth takes a minute or two, all of them hours. What was done before
+   counts: a campaign goes on where it was, for every round has its own seed.
+2. Every few rounds the figures are written, so that whoever ends it loses nothing. They stand in chaos/figures.json
+   with date and kind of machine, and docs/chaos.md is made of them.
+3. A figure that must be 0 and is not makes the exit code 1, and stands on the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT, FIGURES = HERE.parent, HERE / "figures.json"
+PAGE = ROOT / "docs/chaos.md"
+sys.path[:0] = [str(HERE), str(ROOT / "tests")]
+
+from page import write_page  # noqa: E402  it is beside, and no package
+
+Chunk = Callable[[int, int, Path], "Counter[str]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """`whole` rounds at share 1, so many `at_once`, at least `fewest`; these figures must be 0 (or reach `least`).
+
+    One that is `measured` begins anew each time: its figures are of one run.
+    """
+
+    module: str
+    function: str
+    whole: int
+    at_once: int
+    zero: tuple[str, ...]
+    fewest: int = 0
+    least: tuple[str, int] | None = None
+    measured: bool = False
+
+
+_KILLED = ("lost", "corrupt", "torn", "miscounted", "halves")
+_CLOCK = ("late sources", "seconds over twice the budget", "faults", "negative durations", "observations dropped")
+CAMPAIGNS = {
+    "kills": Campaign("kills", "polling", 10_000, 50, _KILLED),
+    "command kills": Campaign("kills", "commands", 3_000, 30, _KILLED),
+    "power cuts": Campaign("store_faults", "power_cuts", 10_000, 100, _KILLED),
+    "failing disk": Campaign("store_faults", "failing", 1_000, 10, (*_KILLED, "crashes")),
+    "flips": Campaign("flips", "flips", 1_000, 50, ("wrong bytes served",)),
+    "inner addresses": Campaign("inputs", "inside", 5_000, 500, ("dialled",), 1_000),
+    "bombs": Campaign("inputs", "bombs", 500, 10, ("not stopped", "over 32 MB"), 10),
+    "numbers": Campaign("inputs", "numbers", 1, 1, ("taken",), 1, measured=True),
+    "draining": Campaign(
+        "telling", "draining", 50_000, 50_000, ("missing", "out of order"), 5_000, ("told a second", 1000), True
+    ),
+    "telling kills": Campaign("telling", "killed", 1_000, 50, ("missing", "out of order"), 10),
+    "month down": Campaign("telling", "month", 300_000, 300_000, ("missing", "out of order"), 6_000, measured=True),
+    "clock jumps": Campaign("clocks", "jumps", 1_000, 100, _CLOCK, 10),
+    "hostile": Campaign("hostile", "hostile", 120, 120, (), 10, ("percent kept", 95), True),
+    "fuzzing": Campaign("__main__", "_fuzzing", 600, 600, ("broken",), 2, measured=True),
+}
+
+
+def _fuzzing(first: int, count: int, folder: Path) -> Counter[str]:
+    """Every parser for so many seconds."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests/fuzz"), "--seconds", str(count)], capture_output=True, text=True
+    )
+    runs = [int(text.replace(",", "")) for text in re.findall(r"([\d,]+) runs", done.stdout)]
+    return Counter({"rounds": sum(runs), "parsers": len(runs), "broken": done.stdout.count("BROKEN")})
+
+
+def kind_of_machine() -> str:
+    """Enough to compare figures by, and nothing of whose it is."""
+    return f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
+
+
+def campaign(name: str, share: float, folder: Path, kept: dict[str, Any], figures: Path) -> list[str]:
+    """Go on with one campaign up to its share, and keep the figures; what must not be and is."""
+    one = CAMPAIGNS[name]
+    module = __import__(one.module) if one.module != "__main__" else sys.modules["__main__"]
+    chunk: Chunk = getattr(module, one.function)
+    wanted = max(round(one.whole * share), one.fewest, 1)
+    before = {} if one.measured else kept.get(name, {})
+    found: Counter[str] = Counter(before.get("figures", {}))
+    done, seconds = int(before.get("next", 0)), float(before.get("seconds", 0.0))
+    while done < wanted:
+        size, begun = min(one.at_once, wanted - done), time.monotonic()
+        found.update(chunk(done, size, folder))
+        done, seconds = done + size, seconds + time.monotonic() - begun
+        kept[name] = {
+            "figures": dict(sorted(found.items())),
+            "next": done,
+            "seconds": round(seconds, 1),
+            "date": datetime.now(UTC).date().isoformat(),
+            "machine": kind_of_machine(),
+        }
+        figures.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+    wrong = [f"{name}: {found[figure]:,} {figure}" for figure in one.zero if found[figure]]
+    if one.least is not None and found[one.least[0]] < one.least[1]:
+        wrong.append(f"{name}: {found[one.least[0]]:,} {one.least[0]}, wanted {one.least[1]:,}")
+    print(f"{name:16} {found['rounds']:>10,} rounds  {'; '.join(wrong) or 'held'}", flush=True)
+    return wrong
+
+
+def main() -> int:
+    """Run campaigns one after the other, write the page; 1 if something did not hold."""
+    ask = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    ask.add_argument("names", nargs="*", metavar="NAME", help=", ".join(CAMPAIGNS))
+    ask.add_argument("--share", type=float, default=0.01, help="of the goals' rounds (default 0.01)")
+    ask.add_argument("--anew", action="store_true", help="forget what was done before")
+    ask.add_argument("--into", type=Path, help="a folder for figures and page, instead of the repository's")
+    ask.add_argument("--page", action="store_true", help="only write the page")
+    given = ask.parse_args()
+    figures, page = (given.into / "figures.json", given.into / "chaos.md") if given.into else (FIGURES, PAGE)
+    kept = json.loads(figures.read_text()) if figures.exists() and not given.anew else {}
+    wrong = []
+    if not given.page:
+        with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
+            # Fuzzing takes its seconds for each of the parsers: a short campaign leaves it to `make fuzz`.
+            short = given.share < 0.1
+            for name in given.names or [name for name in CAMPAIGNS if not (short and name == "fuzzing")]:
+                wrong += campaign(name, given.share, Path(folder), kept, figures)
+    write_page(kept, page)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

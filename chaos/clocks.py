@@ -1,0 +1,78 @@
+"""A wall clock that is set again and again under a running engine, by seconds and by years, forward and back."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import importlib.util
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from support.engine_victim import warm_up
+from unstale.adapters.sqlite_store import SqliteStore
+from unstale.core.learning.mixture import parts
+from unstale.core.learning.state import WIDTH
+from unstale.ports import Listing
+
+YEARS = 10 * 365.25 * 86400.0
+#: seconds between two jumps, and after the last one
+EACH, LAST = 0.15, 6.0
+
+
+def jumps(first: int, count: int, folder: Path) -> Counter[str]:
+    """One engine for all of them: budget, lateness once settled, beliefs, and that nothing grew old."""
+    where = Path(__file__).resolve().parents[1] / "tests/integration/test_engine_clock.py"
+    spec = importlib.util.spec_from_file_location("test_engine_clock", where)
+    assert spec is not None
+    assert spec.loader is not None
+    tested = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tested)
+    # As an engine opens it.
+    tested.SqliteStore = functools.partial(SqliteStore, steady=time.monotonic)
+    rng, shift, wanted = np.random.default_rng([11, first]), 0.0, []
+    for _ in range(count):
+        # Mostly towards the true time, so that it is not only left but also found again.
+        sign = -np.sign(shift) if shift and rng.random() < 0.7 else rng.choice([-1.0, 1.0])
+        size = float(sign * np.exp(rng.uniform(0.0, np.log(YEARS))))
+        if shift + size < -0.9 * time.time():
+            size = -size
+        wanted.append(-shift if rng.random() < 0.2 else size)
+        shift += wanted[-1]
+    wanted[-1] = -sum(wanted[:-1])
+    warm_up()
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        path = Path(place) / "unstale.db"
+        store = SqliteStore(path)
+        listed = [Listing(f"memory:{i}", kind="memory", longest=tested.LONGEST) for i in range(tested.SOURCES)]
+        store.add(listed, time.time())
+        store.close()
+        machine = tested.Machine(path)
+        engine = asyncio.run(machine.run(wanted, EACH, last=LAST))
+        at = np.array([moment for moment, _ in machine.polls])
+        # Once settled: after the longest interval has passed once.
+        settled = at[-1] - LAST + 1.5 * tested.LONGEST
+        late = 0
+        for source in range(1, tested.SOURCES + 1):
+            mine = [moment for moment, who in machine.polls if who == source and moment > settled]
+            late += int(np.diff([settled, *mine, at[-1]]).max() > 2.0 * tested.LONGEST + tested.LATE)
+        seconds = np.bincount((at - at[0]).astype(int))
+        store = SqliteStore(path)
+        recorded, db = store.counters()["recorded"], store._db
+        assert db is not None
+        found = Counter(
+            {
+                "rounds": count,
+                "polls": len(at),
+                "late sources": late,
+                "seconds over twice the budget": int((seconds > 2.0 * tested.RATE + tested.BURST).sum()),
+                "faults": machine.told["fault"] + machine.told["store_failed"] + engine.counters.failed,
+                "negative durations": int((parts(store.fleet(WIDTH).beliefs)[1] < 0.0).sum()),
+                "observations dropped": recorded - int(db.execute("SELECT count(*) FROM observations").get),
+            }
+        )
+        store.close()
+    return found

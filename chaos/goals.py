@@ -1,0 +1,237 @@
+"""The 32 goals: what is done how often, what must hold, which campaign measures it, and which tests show it besides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """`rounds` of a fault; `campaigns` measure it; `tests` show some of it in every run of the tests.
+
+    `gap` says what of the goal nothing here measures.
+    """
+
+    number: int
+    fault: str
+    rounds: int
+    must_hold: str
+    campaigns: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+    gap: str = ""
+
+
+_CLI = "tests/integration/test_postgres_workers.py"
+GOALS = (
+    Goal(
+        1,
+        "kill -9 of who polls, adds, backs up, brings up (SQLite)",
+        10_000,
+        "nothing lost, doubled or corrupt",
+        ("kills", "command kills"),
+        ("tests/integration/test_engine_kill.py", "tests/integration/test_store_kill.py"),
+        "the time from restart to first poll",
+    ),
+    Goal(2, "kill -9 of workers on PostgreSQL", 2_000, "the same", (), (_CLI,), "only the kills of the test"),
+    Goal(
+        3,
+        "kill -9 of all of PostgreSQL",
+        500,
+        "nothing acknowledged lost",
+        (),
+        ("tests/integration/test_postgres_store.py",),
+        "not counted",
+    ),
+    Goal(4, "failover to an asynchronous replica", 50, "the lost tail is polled again", gap="nothing yet"),
+    Goal(
+        5, "power cuts: unsynced writes lost, torn, reordered", 10_000, "nothing lost, torn or corrupt", ("power cuts",)
+    ),
+    Goal(
+        6,
+        "the Nth operation of the disk fails, once or for ever, for every N",
+        1_000,
+        "no false word, one sentence, heals",
+        ("failing disk",),
+    ),
+    Goal(
+        7,
+        "every fail-point with exception, cancellation, kill",
+        100,
+        "exact accounts",
+        (),
+        ("tests/integration/test_engine_faults.py",),
+        "fail-points are not enumerated",
+    ),
+    Goal(
+        8,
+        "the disk is full at every write, then free",
+        200,
+        "nothing lost, writing resumes",
+        ("failing disk",),
+        ("tests/integration/test_engine_faults.py",),
+        "the seconds until writing resumes",
+    ),
+    Goal(
+        9,
+        "bits flip, files are cut",
+        1_000,
+        "no wrong byte served, each flip found that changes one",
+        ("flips",),
+        ("tests/unit/cli/test_restoring.py",),
+    ),
+    Goal(
+        10,
+        "stopped past its lease, resumed",
+        500,
+        "nothing applied twice",
+        (),
+        ("tests/integration/test_engine_faults.py", "tests/integration/test_postgres_workers.py"),
+        "once each, not 500 times",
+    ),
+    Goal(
+        11,
+        "clock jumps of both signs",
+        1_000,
+        "nobody late, no budget broken, nothing old",
+        ("clock jumps",),
+        ("tests/integration/test_engine_clock.py", "tests/unit/engine/test_clock.py"),
+    ),
+    Goal(12, "loss, delay, partition of networks", 500, "exact accounts", gap="nothing yet"),
+    Goal(
+        13,
+        "deterministic simulation of faults",
+        20_000,
+        "all invariants",
+        (),
+        ("tests/simulation",),
+        "worlds, not kills and partitions",
+    ),
+    Goal(
+        14,
+        "stateful tests of the stores against a model",
+        1_000_000,
+        "model = SQLite = PostgreSQL",
+        (),
+        ("tests/contracts/test_stores.py",),
+        "steps are not counted",
+    ),
+    Goal(
+        15,
+        "parsers fuzzed with coverage",
+        100_000_000,
+        "none breaks, hangs or grows",
+        ("fuzzing",),
+        ("tests/property/test_parsers_fuzzed.py",),
+    ),
+    Goal(
+        16,
+        "hostile servers among healthy ones",
+        10_000,
+        "healthy sources keep 95 % of their polls",
+        ("hostile",),
+        ("tests/integration/test_engine_hostile.py",),
+    ),
+    Goal(
+        17,
+        "addresses that lead inside",
+        5_000,
+        "none is dialled",
+        ("inner addresses",),
+        ("tests/unit/adapters/test_addresses.py", "tests/unit/adapters/test_dialling.py"),
+        "at the gate, packets are not counted",
+    ),
+    Goal(18, "bodies that grow: codings, sizes, nested", 500, "stopped, at most 32 MB more", ("bombs",)),
+    Goal(
+        19,
+        "scripts in what is shown",
+        20_000,
+        "none runs",
+        (),
+        ("tests/e2e/test_dashboard.py",),
+        "renders are not counted",
+    ),
+    Goal(20, "every route, method and identity", 100, "none unexpected", (), ("tests/unit/server",), "not counted"),
+    Goal(21, "schemathesis", 10_000, "no fault, no breach", (), ("tests/integration",), "cases are not counted"),
+    Goal(
+        22,
+        "slow and large requests",
+        2_000,
+        "health within 1 s",
+        (),
+        ("tests/unit/server/test_server_bounds.py",),
+        "not 2,000 connections",
+    ),
+    Goal(
+        23,
+        "canaries in every place of a secret",
+        25,
+        "none shown",
+        (),
+        ("tests/integration/test_engine_hostile.py", "tests/unit/adapters/test_admission.py"),
+        "not through every fault",
+    ),
+    Goal(
+        24,
+        "replicas that lie",
+        10_000,
+        "nothing bogus accepted",
+        (),
+        ("tests/unit/adapters/test_replica_peering.py",),
+        "not counted",
+    ),
+    Goal(25, "noisy and lying sources", 1_000, "rates within 20 %", (), ("tests/simulation",), "not counted"),
+    Goal(26, "numbers that are none, in every field", 300, "all refused", ("numbers",)),
+    Goal(
+        27, "soak of a day", 1, "memory, files, handles flat", gap="`make soak` runs an hour; a virtual year is missing"
+    ),
+    Goal(28, "overload", 3, "the most valuable first, bounded queues", gap="nothing yet"),
+    Goal(
+        29,
+        "every earlier schema, killed on the way",
+        200,
+        "resumes, nothing lost",
+        ("command kills",),
+        ("tests/earlier",),
+    ),
+    Goal(
+        30,
+        "static: rules for security, types, rooms",
+        1,
+        "nothing found",
+        (),
+        ("pyproject.toml",),
+        "ruff's rules instead of bandit and semgrep",
+    ),
+    Goal(
+        31,
+        "coverage and mutants",
+        1,
+        "95 % of branches, 85 % of mutants",
+        (),
+        ("tests/mutants",),
+        "branches are not measured",
+    ),
+    Goal(32, "SQLite with the WAL-reset bug", 3, "refused", (), ("tests/unit/adapters/test_sqlite_store.py",)),
+)
+
+#: beyond the 32: those who are told
+TOLD = (
+    Goal(
+        33, "a backlog for a receiver that can take it", 10_000, "told at 1,000 a second, all, in order", ("draining",)
+    ),
+    Goal(
+        34,
+        "kill -9 of who tells",
+        1_000,
+        "nothing missing or out of order",
+        ("telling kills",),
+        ("tests/integration/test_delivery_kill.py",),
+    ),
+    Goal(
+        35,
+        "a receiver that is down for a virtual month",
+        300_000,
+        "bounded, dropped openly, the rest told",
+        ("month down",),
+    ),
+)

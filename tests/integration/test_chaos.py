@@ -1,0 +1,87 @@
+"""The campaign in small, that it would notice what it looks for, and that its page says what its figures say."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from support.documents import ROOT
+
+CHAOS = ROOT / "chaos"
+
+
+@pytest.fixture
+def chaos(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
+    """The campaign's modules, which import each other as neighbours."""
+    monkeypatch.syspath_prepend(str(CHAOS))
+    found = {}
+    for name in ("disk", "goals", "page", "store_faults", "flips"):
+        spec = importlib.util.spec_from_file_location(name, CHAOS / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        found[name] = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, found[name])
+        spec.loader.exec_module(found[name])
+    return found
+
+
+def test_the_page_says_what_the_figures_say(chaos: dict[str, ModuleType]) -> None:
+    kept = json.loads((CHAOS / "figures.json").read_text())
+    assert (ROOT / "docs/chaos.md").read_text("utf-8") == chaos["page"].page(kept)
+
+
+def test_every_goal_has_a_row_and_names_what_there_is(chaos: dict[str, ModuleType]) -> None:
+    goals = chaos["goals"].GOALS
+    assert [goal.number for goal in goals] == list(range(1, 33))
+    main = (CHAOS / "__main__.py").read_text()
+    for goal in (*goals, *chaos["goals"].TOLD):
+        assert goal.campaigns or goal.tests or goal.gap
+        assert all(f'"{name}": Campaign(' in main for name in goal.campaigns), goal
+        assert all((ROOT / test).exists() for test in goal.tests), goal
+
+
+def test_a_short_campaign_holds_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    run = [sys.executable, str(CHAOS), "--into", str(tmp_path), "--share"]
+    names = ["kills", "command kills", "flips", "failing disk"]
+    first = subprocess.run([*run, "0.002", *names], capture_output=True, text=True)
+    assert first.returncode == 0, first.stdout + first.stderr
+    again = subprocess.run([*run, "0.003", "flips"], capture_output=True, text=True)
+    assert again.returncode == 0, again.stdout + again.stderr
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert set(figures) == set(names)
+    assert (figures["flips"]["next"], figures["flips"]["figures"]["rounds"]) == (3, 3)
+    assert "| 9 | bits flip" in (tmp_path / "chaos.md").read_text()
+
+
+def test_power_cuts_lose_nothing_and_would_be_noticed_if_they_did(
+    chaos: dict[str, ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults, disk = chaos["store_faults"], chaos["disk"]
+    held = faults.power_cuts(0, 10, tmp_path)
+    assert held["rounds"] == 10
+    assert held["acknowledged"] > 0
+    assert held["harmed writes"] > 0
+    assert held["lost"] == held["corrupt"] == held["torn"] == held["miscounted"] == 0
+    # A disk that says it has synced, and has not.
+    play = disk.PowerCut.play
+    monkeypatch.setattr(disk.PowerCut, "play", lambda cut, one: None if one.kind == "sync" else play(cut, one))
+    lied = faults.power_cuts(0, 10, tmp_path)
+    assert lied["lost"] + lied["corrupt"] + lied["torn"] > 0
+
+
+def test_flips_that_nobody_noticed_would_be_seen(
+    chaos: dict[str, ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flips = chaos["flips"]
+    found = flips.flips(0, 6, tmp_path)
+    assert found["flips in copies"] == found["found by reading"] == found["found by scrub"] == 3
+    # Someone else's bytes stand for bytes that changed without a word.
+    flips.whole()
+    monkeypatch.setattr(flips, "body_of", lambda source: b"other")
+    assert flips.flips(0, 1, tmp_path)["wrong bytes served"] > 0
