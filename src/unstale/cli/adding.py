@@ -227,7 +227,7 @@ def _look(address: str, settings: Settings) -> Fetched:
 def _say_problems(place: str, parsed: Parsed, keep_good: bool) -> None:
     """Print what is wrong with a list; unless the good lines are wanted, that is the end."""
     if parsed.unused:
-        click.echo(f"columns of {place} that are not used: {', '.join(parsed.unused)[:200]}", err=True)
+        click.echo(f"of {place} this was not taken over: {', '.join(parsed.unused)[:1000]}", err=True)
     for problem in parsed.problems[:SHOWN]:
         click.echo(str(problem), err=True)
     count = len(parsed.problems)

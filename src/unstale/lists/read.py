@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from unstale.errors import InputError, require, sentence
+from unstale.lists.exports import exported_by, read_changedetection, read_uptime_kuma
 from unstale.lists.opml import read_opml
 from unstale.lists.rows import Check, ListReader, Parsed, column
 from unstale.lists.sitemap import read_sitemap
@@ -21,7 +22,7 @@ from unstale.ports import Listing
 LIMIT, MOST_SITEMAPS = 2**30, 1000
 #: what a packed list may unpack to
 UNPACKED = 2**28
-FORMATS = ("csv", "jsonl", "parquet", "opml", "sitemap", "text")
+FORMATS = ("csv", "jsonl", "parquet", "opml", "sitemap", "text", "changedetection", "uptime-kuma")
 _ENDINGS = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -75,10 +76,14 @@ def read_list(
         _follow(read_sitemap(data, rows, weigh=weigh), rows, load, weigh)
     else:
         text = decoded(data)
-        if kind == "text":
-            read_text(text, rows)
-        else:
-            unused = read_csv(text, rows) if kind == "csv" else read_jsonl(text, rows)
+        readers = {
+            "text": read_text,
+            "csv": read_csv,
+            "jsonl": read_jsonl,
+            "changedetection": read_changedetection,
+            "uptime-kuma": read_uptime_kuma,
+        }
+        unused = readers[kind](text, rows) or ()
     if not rows.listings and not rows.problems:
         raise InputError(sentence("list", repr(name), "has no sources", "give at least one address"))
     return Parsed(rows.listings, rows.problems, unused)
@@ -107,7 +112,7 @@ def format_of(name: str, data: bytes) -> str:
     if known := _ENDINGS.get(Path(name.removesuffix(".gz")).suffix.lower()):
         return known
     if head.startswith("{"):
-        return "jsonl"
+        return exported_by(decoded(data)) or "jsonl"
     header = head.partition("\n")[0]
     return "csv" if any(column(cell) == "address" for cell in header.split(delimiter_of(header))) else "text"
 

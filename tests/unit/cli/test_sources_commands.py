@@ -113,7 +113,7 @@ def test_a_list_with_a_bad_line_adds_nothing_unless_the_good_ones_are_wanted() -
         "list 'list.csv' has 1 bad line, nothing was added: correct them, or add the others with --keep-good"
     )
     assert done.stderr.splitlines() == [
-        "columns of list.csv that are not used: note",
+        "of list.csv this was not taken over: note",
         "line 3: weight 'nan' is not a number: write it like 2 or 0.5",
     ]
     assert not Path("unstale.db").exists()

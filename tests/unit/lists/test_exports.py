@@ -1,0 +1,101 @@
+"""Exports of other monitors: what we have a word for is taken over, the rest is named."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unstale.errors import InputError
+from unstale.lists.read import format_of, read_list
+
+CHANGEDETECTION: dict[str, Any] = {
+    "app_guid": "x",
+    "settings": {"application": {"tags": {"t1": {"title": "prices"}, "t2": {"title": "news"}}}},
+    "watching": {
+        "a": {
+            "url": "https://a.example/page",
+            "title": "A page",
+            "tags": ["t1", "t2", "gone"],
+            "include_filters": ["main .price", "xpath://div", "/html/body"],
+            "subtractive_selectors": [".clock"],
+            "headers": {"Accept-Language": "de"},
+            "paused": True,
+            "method": "GET",
+            "time_between_check": {"weeks": None, "hours": 3},
+            "trigger_text": [],
+            "ignore_text": ["sale"],
+        },
+        "b": {"url": "https://b.example/", "tag": "old, older", "time_between_check": {"hours": None}},
+        "c": {"url": "https://c.example/", "method": "POST"},
+        "d": "broken",
+    },
+}
+KUMA: dict[str, Any] = {
+    "version": "1.23.0",
+    "notificationList": [],
+    "monitorList": [
+        {"name": "site", "type": "http", "url": "https://a.example/", "interval": 60, "active": False},
+        {"name": "word", "type": "keyword", "url": "https://b.example/", "keyword": "ok", "tags": [{"name": "shop"}]},
+        {"name": "router", "type": "ping", "hostname": "10.0.0.1"},
+    ],
+}
+
+
+def read(export: dict[str, Any]) -> Any:
+    return read_list(json.dumps(export).encode())
+
+
+def test_watches_of_changedetection() -> None:
+    found = read(CHANGEDETECTION)
+    assert found.problems == []
+    first, second = found.listings
+    assert (first.address, first.paused) == ("https://a.example/page", True)
+    assert first.options == {
+        "title": "A page",
+        "tags": ["prices", "news"],
+        "normalise": {"keep": ["main .price"], "selectors": [".clock"]},
+        "headers": {"Accept-Language": "de"},
+    }
+    assert (second.address, second.paused, second.options) == ("https://b.example/", False, {"tags": ["old", "older"]})
+    assert found.unused == (
+        "ignore_text",
+        "include_filters that are no CSS",
+        "time_between_check",
+        "watch 'https://c.example/', which is not asked with GET",
+        "watch 4, which is not asked with GET",
+    )
+
+
+def test_monitors_of_uptime_kuma() -> None:
+    found = read(KUMA)
+    assert found.problems == []
+    assert [(one.address, one.paused, one.options) for one in found.listings] == [
+        ("https://a.example/", True, {"title": "site"}),
+        ("https://b.example/", False, {"title": "word", "tags": ["shop"]}),
+    ]
+    assert found.unused == ("interval", "keyword", "monitor 'router', which is of no web address")
+
+
+@pytest.mark.parametrize(("export", "form"), [(CHANGEDETECTION, "changedetection"), (KUMA, "uptime-kuma")])
+def test_they_are_known_by_their_content(export: dict[str, Any], form: str) -> None:
+    assert format_of("backup.json", json.dumps(export, indent=2).encode()) == form
+    with pytest.raises(InputError, match="is no export in JSON"):
+        read_list(b"[]", format=form)
+
+
+NAMES = ["url", "tags", "tag", "type", "name", "headers", "include_filters", "title", "paused"]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.just("http"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5),
+)
+
+
+@given(JSON, st.sampled_from(["watching", "monitorList"]))
+def test_no_export_breaks_it(found: Any, name: str) -> None:
+    good = {"url": "https://a.example/", "name": "a", "type": "http"}
+    listed = {"a": good, "b": found} if name == "watching" else [good, found]
+    assert "https://a.example/" in [one.address for one in read_list(json.dumps({name: listed}).encode()).listings]
