@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -62,3 +63,20 @@ def test_a_design_of_layers_keeps_its_promise_at_the_root_inside_and_at_the_leav
         assert row.measured.error < 0.06, "an error that would hide anything"
     # depth costs freshness, and asking two of the leaves gives some of it back
     assert rows[0].measured.value > rows[3].measured.value > rows[2].measured.value
+
+
+def test_the_engines_brain_does_better_than_chance_at_the_same_rate() -> None:
+    args = ["single", "--brain", "--json", "--sources", "40", "--changes", "700"]
+    for slower in (1, 4):
+        rates = ["--change-rate", f"{18 / slower:g}/min", "--sync-rate", f"{24 / slower:g}/min"]
+        found = json.loads(CliRunner().invoke(lab, [*args, *rates]).output)
+        if found["verdict"] != "late":
+            break
+    assert found["verdict"] == "brain", found
+    place, chance = found["places"][0], 24 / (24 + 18)
+    even = 24 / 18 * -math.expm1(-18 / 24)
+    assert place["theory"] == pytest.approx(even)
+    # even polls are the best that do not know when changes come: nothing beats them but by luck
+    assert chance + 3 * place["error"] < place["measured"] < even + 5 * place["error"], place
+    # within the budget, but for what it may spend at once in the beginning
+    assert found["polls"][0] <= 1.1 * 40 * (24 / 60) / slower * (found["seconds"] + 30 * slower)

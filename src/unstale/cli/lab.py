@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -17,7 +18,7 @@ from unstale.units import DAY, parse_rate
 if TYPE_CHECKING:
     from unstale.lab.setups import Setup
 
-Verdict = Literal["agree", "differ", "late"]
+Verdict = Literal["agree", "differ", "late", "brain"]
 
 #: replicas unless told otherwise: of a cascade, of peers, of those that readers choose from
 DEPTH, PEERS, CHOICE = 3, 5, 3
@@ -36,6 +37,7 @@ LATE = 0.1
 @click.option("--replicas", type=int, help=f"Replicas that redundant readers choose from; {CHOICE} if not told.")
 @click.option("--k", type=int, help="Peers of one contact (1 if not told), or replicas that one reader asks (2).")
 @click.option("--both", is_flag=True, help="Peers: whoever is asked takes what is newer from who asks, too.")
+@click.option("--brain", is_flag=True, help="Single: poll when the engine's brain says so, not by chance.")
 @click.option("--sources", default=50, show_default=True, help="How many there are.")
 @click.option("--changes", default=1200, show_default=True, help="Measure for as long as so many changes take.")
 @click.option("--change-rate", help=f"How often a source changes; {CHANGE_RATE} if not told.")
@@ -52,6 +54,7 @@ def lab(
     replicas: int | None,
     k: int | None,
     both: bool,
+    brain: bool,
     sources: int,
     changes: int,
     change_rate: str | None,
@@ -77,7 +80,8 @@ def lab(
     A design's rates are scaled: its source changes at --change-rate, or as often as this machine can follow.
 
     How late polls took effect is told. The command fails where theory and measurement differ by more than five
-    standard errors, and where the machine was too busy to poll in time, so that neither can be said.
+    standard errors, and where the machine was too busy to poll in time, so that neither can be said. With --brain
+    theory is that of even polls, which the engine's are but for jitter and what it still learns; it is not judged.
     """
     from unstale.lab.setups import Setup, predicted
     from unstale.report.picture import checked
@@ -95,6 +99,10 @@ def lab(
             alone = "its file says how many there are" if topology == "design" else "it is one replica"
             hint = f"it takes --{option}" if option else alone
             raise click.UsageError(f"--{name} is not for `unstale lab {topology}`: {hint}")
+    if brain and topology != "single":
+        raise click.UsageError(
+            f"--brain is not for `unstale lab {topology}`: replicas take seconds to follow each other"
+        )
     if both and topology != "peers":
         raise click.UsageError(f"--both is not for `unstale lab {topology}`: nobody asks each other there")
     if (file is None) == (topology == "design"):
@@ -122,6 +130,7 @@ def lab(
             parse_rate(peer_rate, "peer_rate") / DAY,
             seed,
             both=both,
+            brain=brain,
         )
     predicted(setup)
     if not as_json:
@@ -154,7 +163,7 @@ def lab(
         )
     else:
         _print(setup, rows, facts, verdict, plot)
-    if verdict != "agree":
+    if verdict not in ("agree", "brain"):
         sys.exit(1)
 
 
@@ -162,6 +171,8 @@ def judged(setup: Setup, rows: Sequence[LabRow], facts: dict[str, Any]) -> Verdi
     """Whether theory and measurement agree, or polls came too late to tell."""
     if facts["late_seconds"] * setup.sync_rate > LATE:
         return "late"
+    if setup.brain:
+        return "brain"
     return "differ" if any(abs(row.measured.off(row.model)) > AGREE for row in rows) else "agree"
 
 
@@ -187,6 +198,12 @@ def _about(setup: Setup) -> str:
     )
 
 
+def _by_chance(setup: Setup) -> str:
+    from unstale.lab.setups import predicted
+
+    return ", ".join(f"{100 * fresh:.1f} %" for fresh in predicted(replace(setup, brain=False)).values())
+
+
 def _print(setup: Setup, rows: Sequence[LabRow], facts: dict[str, Any], verdict: Verdict, plot: str | None) -> None:
     table = grid("", "theory", "measured", "standard error", "off by")
     for row in rows:
@@ -204,6 +221,7 @@ def _print(setup: Setup, rows: Sequence[LabRow], facts: dict[str, Any], verdict:
     said = {
         "agree": "theory and measurement agree",
         "differ": f"theory and measurement differ at {', '.join(far)}",
+        "brain": f"by chance it would have been {_by_chance(setup)}",
         "late": "nothing can be said of theory: this machine was too busy to poll in time, try lower rates",
     }[verdict]
     after = float(facts["late_seconds"])

@@ -1,8 +1,9 @@
 """One replica of `unstale lab`, a process of its own: the real store, fetcher and server, and a poller without a brain.
 
 Theory speaks of polls at a fixed rate and random times; the engine would choose better ones. So this poller draws its
-times, and everything else is what `unstale run` and `unstale serve` are made of. It is told what to do by lines of
-JSON on its standard input, says where it serves, notes which version it serves from when on, and ends with its input.
+times, unless the engine's brain shall choose them (`lab_brain`), and everything else is what `unstale run` and
+`unstale serve` are made of. It is told what to do by lines of JSON on its standard input, says where it serves, notes
+which version it serves from when on, and ends with its input.
 """
 
 from __future__ import annotations
@@ -89,23 +90,32 @@ class Poller:
         """Poll until `stop` is set."""
         recorder = asyncio.create_task(self._record_forever())
         while not (stop.is_set() or recorder.done()):
-            now = time.time()
-            wait = min(self._due.values(), default=now + 0.1) - now
-            if wait > 0:
-                await asyncio.sleep(min(max(wait, BEAT), 0.1))
-                continue
-            claims = await self._executor.do(partial(_claim, now))
-            for claim in claims:
-                # From the time it was due, not from when it was done: delays must not slow the polls down.
-                self._due[claim.source] = claim.due + self._gap()
+            for claim in await self._claims():
                 task = asyncio.create_task(self._poll(claim))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
-            if not claims:
-                await asyncio.sleep(BEAT)
         for task in (recorder, *self._tasks):
             task.cancel()
         await asyncio.gather(recorder, *self._tasks, return_exceptions=True)
+
+    async def _claims(self) -> list[Claim]:
+        """What is due, or nothing after a while."""
+        now = time.time()
+        wait = min(self._due.values(), default=now + 0.1) - now
+        if wait > 0:
+            await asyncio.sleep(min(max(wait, BEAT), 0.1))
+            return []
+        claims = await self._executor.do(partial(_claim, now))
+        for claim in claims:
+            # From the time it was due, not from when it was done: delays must not slow the polls down.
+            self._due[claim.source] = claim.due + self._gap()
+        if not claims:
+            await asyncio.sleep(BEAT)
+        return claims
+
+    def _due_after(self, claim: Claim, fetched: Fetched) -> float:
+        """When a source is due again that was polled."""
+        return self._due[claim.source]
 
     async def accept(self, news: Sequence[tuple[int, Fetched]]) -> int:
         """Take what a peer brought; of how many sources."""
@@ -129,7 +139,7 @@ class Poller:
         fetched = await self._fetcher.fetch(request)
         self.polls += 1
         self.failed += fetched.answer is Answer.FAILED
-        self._done.append((claim, fetched, self._due[claim.source]))
+        self._done.append((claim, fetched, self._due_after(claim, fetched)))
         self._ready.set()
 
     async def _record_forever(self) -> None:
@@ -185,7 +195,8 @@ async def node(told: dict[str, Any], lines: asyncio.Queue[dict[str, Any] | None]
         kind, options = ("replica", {"upstream": upstream}) if upstream else ("http", {})
         with Path(told["notes"]).open("w", encoding="utf-8") as notes:
             fetcher = ReplicaFetcher(web, name=name) if upstream else web
-            poller = Poller(executor, fetcher, told["sync_rate"], rng, notes, even=told["even"])
+            kind_of = _brain() if told["brain"] else Poller
+            poller = kind_of(executor, fetcher, told["sync_rate"], rng, notes, even=told["even"])
             await poller.begin([Listing(address, kind, options=options) for address in begun["sources"]])
             tasks.append(asyncio.create_task(poller.run(stop)))
             peers = None
@@ -215,6 +226,13 @@ async def _in_turn(peers: Peers, called: asyncio.Queue[str], stop: asyncio.Event
         if caller.done():
             await peers.asked_by(caller.result())
         caller.cancel()
+
+
+def _brain() -> type[Poller]:
+    # loaded here: it is made of this file
+    from unstale.cli.lab_brain import BrainPoller
+
+    return BrainPoller
 
 
 def _say(**facts: Any) -> None:

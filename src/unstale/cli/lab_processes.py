@@ -53,6 +53,7 @@ class LabReplicas:
                     "sync_rate": layer.sync_rate,
                     "peer_rate": layer.peer_rate,
                     "asked": setup.asked if setup.topology == "peers" else 1,
+                    "brain": setup.brain,
                     "even": setup.topology == "design" and layer.group == 1,
                 }
                 await self._tell(i, told)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unstale.core.checks import number
-from unstale.core.processes import Poisson
+from unstale.core.processes import Constant, Poisson, Process
 from unstale.core.replication.cascade import cascade_levels
 from unstale.core.replication.cooperation import cooperative_freshness
 from unstale.core.replication.layers import Layer, asked_freshness, layered_freshness, parents
@@ -42,6 +42,8 @@ class Setup:
     layers: tuple[Layer, ...] = ()
     #: whether both ends of a contact take what the other has that is newer
     both: bool = False
+    #: whether the engine's brain says when to poll, instead of chance; theory then knows of even polls
+    brain: bool = False
 
     def __post_init__(self) -> None:
         require(
@@ -136,7 +138,8 @@ def predicted(setup: Setup) -> dict[str, float]:
         if setup.asked > 1:
             found[f"freshest of {setup.asked}"] = asked_freshness(setup.change_rate, setup.layers, setup.asked)
         return found
-    changes, polls = Poisson(setup.change_rate), Poisson(setup.sync_rate)
+    changes = Poisson(setup.change_rate)
+    polls: Process = Constant(1.0 / setup.sync_rate) if setup.brain else Poisson(setup.sync_rate)
     if setup.topology in ("single", "cascade"):
         levels = cascade_levels(changes, [polls] * setup.replicas)
         return {f"replica {i}": level for i, level in enumerate(levels, 1)}

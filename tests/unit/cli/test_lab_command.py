@@ -24,6 +24,7 @@ from unstale.report.lab import draw
     ("args", "sentence"),
     [
         (["ring"], "is not one of 'single', 'cascade', 'peers', 'redundant', 'design'"),
+        (["cascade", "--brain"], "replicas take seconds to follow each other"),
         (["cascade", "--both"], "nobody asks each other there"),
         (["design"], "`unstale lab design` takes the file of a question"),
         (["single", "site.toml"], "`unstale lab single` takes no file"),
