@@ -83,6 +83,7 @@ COMMON: Mapping[str, Form] = {
     "limit": NUMBER,
     "collection": Form(_reader, f"must be one of {', '.join(READERS)}", "say how its listing is read"),
     "most_members": NUMBER,
+    "forget_after": NUMBER,
 }
 #: what may be said of sources on the web: that caches in front of them are told of changes, and worth asking early
 _WEB: Mapping[str, Form] = {**COMMON, "early": FLAG}

@@ -38,6 +38,7 @@ EVENTS: dict[str, EventKind] = {
     "loaded": EventKind(INFO, "the fleet was read from the store"),
     "stopped": EventKind(INFO, "polling has ended, everything is recorded"),
     "members": EventKind(INFO, "a collection told of sources; `added` are new, `refused` entries were left out"),
+    "departures": EventKind(INFO, "a collection no longer shows members, or shows them again; how many of each"),
     "changed": EventKind(DEBUG, "a poll found a new version"),
     "poll_failed": EventKind(INFO, "a poll had no answer; `reason` says why"),
     "fault": EventKind(ERROR, "a fault of ours ended one poll, which counts as failed"),

@@ -38,6 +38,7 @@ GROUPS = {
         "poll": ("unstale.cli.poll", "Poll sources now."),
         "explain": ("unstale.cli.explain", "Why is a source polled as often as it is?"),
         "diff": ("unstale.cli.differing", "What changed in a source between two of its versions?"),
+        "signals": ("unstale.cli.signals", "What tells of many sources, and is it true?"),
         "history": ("unstale.cli.copies", "What did the polls of a source find?"),
         "export": ("unstale.cli.sources", "Write all sources to a list."),
         "import": ("unstale.cli.adding", "Take over the sources of a list."),

@@ -4,7 +4,7 @@ Rules of this file:
 1. A listing is a stranger's word: its entries stay within the collection's scope, and it adds no more sources than its
    owner allows.
 2. What it says is kept in the store before the scheduler hears of it: after a stop nothing that was told is lost.
-3. Whom a listing does not show is left alone: no word is no news.
+3. Whom a listing does not show has no signal: no word is no news. Whether it is gone, `departing` decides.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from unstale.addresses import host_of
+from unstale.engine.departing import PARTIAL, depart
 from unstale.engine.listed import COLLECTION
 from unstale.engine.loading import LoadedFleet
 from unstale.engine.outcomes import PollOutcome
@@ -30,8 +31,6 @@ from unstale.secrecy import shown_address
 MOST_MEMBERS = "most_members"
 #: members where its owner does not say
 USUAL_MOST = 10_000
-#: kinds of listings that show only their last entries
-_PARTIAL = frozenset({"feed", "changes"})
 
 MemberOf = Callable[[Claim, str, str], Listing]
 
@@ -103,8 +102,12 @@ class Listener:
             hole = uncovered(claim, shown, now)
             refused = sum(shown.refused.values())
             if added or refused:
-                about = {"source": claim.source, "address": shown_address(claim.address)}
-                self._tell("members", {**about, "added": added, "refused": refused})
+                self._tell("members", {**_about(claim), "added": added, "refused": refused})
+        left = await self._executor.do(lambda store: depart(store, claim, shown, now))
+        moved = {"paused": len(left.pause), "resumed": len(left.resume), "removed": len(left.forget)}
+        if any(moved.values()):
+            self._fleet.outdated = True
+            self._tell("departures", {**_about(claim), **moved})
         scheduler = self._fleet.scheduler
         row = self._fleet.rows([claim.source])
         if not len(row):
@@ -162,6 +165,10 @@ def taken_up(
     return len(unknown), len(joined)
 
 
+def _about(claim: Claim) -> dict[str, object]:
+    return {"source": claim.source, "address": shown_address(claim.address)}
+
+
 def _partial(claim: Claim) -> bool:
     """Whether a collection shows only its last entries."""
-    return claim.options[COLLECTION] in _PARTIAL
+    return claim.options[COLLECTION] in PARTIAL

@@ -79,7 +79,7 @@ class Pricer:
                 teach(learner.timing, lesson.value)
             # Nobody is like nobody: an empty fleet has nothing to look at.
             if (math.isfinite(self._review_at) or lessons) and len(scheduler.ids):
-                await self._executor.aside(learner.review)
+                await self._executor.aside(scheduler.review)
                 settings[LEARNER] = kept(learner)
             elif LEARNER not in known:
                 settings[LEARNER] = kept(learner)

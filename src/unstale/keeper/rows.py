@@ -141,6 +141,10 @@ class FleetRows:
             self._press(held)
         return self.price
 
+    def review(self) -> None:
+        """Look at the fleet as a whole: its prior, its week and its bursts, and what signals mean for half-lives."""
+        (self.learner if self.collected is None else self.collected).review()
+
     def surcharge_hosts(self, surcharge: Floats) -> None:
         """Polls at each host pay so many times the price from now on."""
         self.surcharge = surcharge

@@ -340,7 +340,7 @@ class Scheduler(FleetRows):
         until = now + max(look, allowance.gap)
         if now >= self._review_at:
             if math.isfinite(self._review_at):
-                learner.review()
+                self.review()
             self._review_at = now + max(0.5 * learner.scale, until - now)
         self.plan(max(self.budget * (until - now) + allowance.level, 0.0), now, until)
         rows, due = self.moves(now, now + 2.0 * (until - now))

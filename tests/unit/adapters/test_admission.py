@@ -30,7 +30,7 @@ def test_a_misspelt_option_is_told_what_was_meant() -> None:
     )
     assert refused(WEB, "http", {"changed": "at"}) == (
         "option 'changed' is not known for http: there are title, tags, headers, normalise, timeout, limit, "
-        "collection, most_members, early"
+        "collection, most_members, forget_after, early"
     )
     assert refused(WEB, "htp") == "kind 'htp' is unknown: did you mean 'http'?"
     assert refused(WEB, "memory").startswith("kind 'memory' is unknown: choose one of http, feed,")

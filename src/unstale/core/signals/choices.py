@@ -15,11 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.core.learning.columns import Integers, LearnerColumns, SharedTiming
+from unstale.core.learning.columns import Bits, Integers, LearnerColumns, SharedTiming
 from unstale.core.learning.compiled import compiled
 from unstale.core.learning.mixture import Scratch, Shared, gather, learn
+from unstale.core.signals.columns import CollectionColumns, MemberColumns
 from unstale.core.signals.scalars import paying, plain_gaps, poisson_tail, pushed, window_value
-from unstale.core.signals.trust import CollectionColumns, MemberColumns, doubt_of, precision_of, silence_of
+from unstale.core.signals.trust import doubt_of, precision_of, silence_of
 
 #: half of the logarithmic width by which what a poll must be worth differs from copy to copy, so that members that are
 #: alike do not all become worth a poll at once
@@ -134,6 +135,33 @@ def next_unasked(i: int, g: int, mind: Mind) -> float:
         if members.spacing[i] > 0.0:
             due = min(due, heard + members.spacing[i])
     return float(min(due, latest))
+
+
+@compiled
+def worth_polling_of(rows: Integers, g: int, now: float, price: float, mind: Mind) -> Bits:
+    """Which of these signalled members are worth a poll now."""
+    worth = np.zeros(len(rows), np.bool_)
+    for k in range(len(rows)):
+        worth[k] = worth_polling(rows[k], g, now, price, mind)
+    return worth
+
+
+@compiled
+def due_times(rows: Integers, homes: Integers, now: float, price: float, mind: Mind) -> Floats:
+    """When these members of the collections `homes`, which are used, are due.
+
+    Who is worth a poll because of a signal has been due since it was told, and not since now: who waits longest comes
+    first.
+    """
+    columns, members, due = mind.columns, mind.members, np.empty(len(rows))
+    for k in range(len(rows)):
+        i, g = rows[k], homes[k]
+        if members.signals[i] > 0 and worth_polling(i, g, now, price, mind):
+            at = min(members.told[i], now)
+        else:
+            at = next_unasked(i, g, mind)
+        due[k] = max(at, columns.last[i] + columns.shortest[i])
+    return due
 
 
 @compiled

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.core.learning.columns import Integers, observe
+from unstale.core.learning.columns import Bits, Integers, observe
 from unstale.core.learning.compiled import compiled
 from unstale.core.learning.mixture import foretold, gather
 from unstale.core.signals.choices import Mind
@@ -25,7 +25,7 @@ _SHOUTED, _EXPECTED = 0.9, 0.5
 _KEPT = 0.8
 #: what the count of entries, and the time in which they came, keep from listing to listing
 _PACE = 0.95
-_MOST_SIGNALS = 1000
+_MOST_SIGNALS, _MOST_HEARD = 1000, 65_535
 #: a signal teaches when a change came if more than this share of them is true: a liar's times would make beliefs
 #: foretell too little, and itself look good beside them
 _TAUGHT = 0.6
@@ -51,6 +51,7 @@ def hear(g: int, now: float, rows: Integers, told: Floats, hole: float, whole: I
         return False
     for k in range(len(rows)):
         i = rows[k]
+        members.heard[i] = min(members.heard[i] + 1, _MOST_HEARD)
         if told[k] < before - collections.late[g]:
             late(g, told[k], before, collections)
         if told[k] > columns.last[i] or columns.last[i] == math.inf:
@@ -102,3 +103,12 @@ def taught(i: int, g: int, now: float, changed: bool, said: float, mind: Mind) -
         members.signals[i] = 1
     observe(i, now, changed, said, columns, mind.shared, mind.timing, mind.at)
     return signalled
+
+
+@compiled
+def taught_all(rows: Integers, homes: Integers, polled_at: Floats, changed: Bits, said: Floats, mind: Mind) -> Floats:
+    """`taught` of many polls of members of the collections `homes`, in the order given."""
+    by = np.empty(len(rows))
+    for k in range(len(rows)):
+        by[k] = taught(rows[k], homes[k], polled_at[k], changed[k], said[k], mind)
+    return by

@@ -3,21 +3,22 @@
 Rules of this file:
 1. Only polls of members teach trust. A listing's silence is no evidence: one that never speaks would confirm itself.
 2. Counts fade with each lesson. The fleet is the prior of a collection, the collection that of a member.
-3. `credit` is the log likelihood that signals have gained over the same belief without them. It alone decides whether
-   signals are used. Trust is earned before it is given, by a new collection soon, where the fleet's signals have proved
-   good at once; there is a wide step between losing it and winning it back: a liar may not flap.
+3. `credit` is the log likelihood that signals have gained over the same belief without them, or over how often each
+   member is signalled, whichever has foretold better: who is signalled often may change often, but when is what
+   counts. Credit alone decides whether signals are used. Trust is earned before it is given, by a new collection
+   soon, where the fleet's signals have proved good at once; there is a wide step between losing it and winning it
+   back: a liar may not flap.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.core.learning.columns import Bits
 from unstale.core.learning.compiled import compiled
+from unstale.core.signals.columns import CollectionColumns, MemberColumns
 from unstale.core.signals.scalars import LEAST_PRECISION
 
 #: what counts keep at each lesson: a member's, a collection's, the fleet's
@@ -33,6 +34,10 @@ _WORST, _BEST = -10.0, 40.0
 _LEAST = 1e-3
 #: what counts of changes found and foretold keep at each lesson, and how many of both are there before the first
 _CALIBRATED, _SURE = 0.99, 5.0
+#: how many signals the belief stands for where the frequency of signals is asked
+_PRIOR = 1.0
+#: frequency counts once it is so far ahead of beliefs, in logarithms; no lead is ever longer than the second
+_AHEAD, _SWAYED = 1.0, 3.0
 #: trust is lost below these (collection, fleet), and won back above these
 _LOST, _FLEET_LOST, _WON, _FLEET_WON = -3.0, -6.0, 6.0, 0.0
 #: a collection that never lost it earns it above the first; the fleet's good name, above the second, does so too
@@ -44,111 +49,6 @@ _LATE = 0.995
 
 # places in the fleet's row
 HITS, TRIES, SILENT, WATCHED, CREDIT = range(5)
-
-
-class MemberColumns(NamedTuple):
-    """What is kept of each member besides its belief: 38 bytes.
-
-    `told` is when its last signal says that it changed, `signals` how many listings have signalled it since its copy,
-    `uncovered` its collection's uncovered time when the copy was taken, `check` how long after `told` to look again.
-    `hits` of `tries` polls after a signal found a change. `rate`, `level` and `spacing` are what the last look at the
-    price made of it: the believed rate, the doubt at which a poll pays, the distance of blind polls (0: none).
-    """
-
-    told: Floats
-    check: Floats
-    uncovered: Floats
-    hits: Floats
-    tries: Floats
-    rate: Floats
-    level: Floats
-    spacing: Floats
-    signals: np.ndarray
-
-
-class CollectionColumns(NamedTuple):
-    """What is kept of each collection. Times are seconds; `entries` is 0 for a listing that shows all its members.
-
-    `asof` is the last listing, `due` the next, `interval` between them; `uncovered` the time that no listing told of.
-    `silent` of `watched` expected changes came without a signal; `late` is how long after a change it may be told.
-    """
-
-    cost: Floats
-    entries: Floats
-    asof: Floats
-    due: Floats
-    interval: Floats
-    uncovered: Floats
-    hits: Floats
-    tries: Floats
-    silent: Floats
-    watched: Floats
-    credit: Floats
-    #: changes that polls of members found, and that their beliefs without signals foretold, faded
-    found: Floats
-    expected: Floats
-    #: polls of members that taught something of it; infinite once trust was lost
-    lessons: Floats
-    late: Floats
-    #: share of its members that the last listings signalled, and that beliefs foretold, faded
-    spoken: Floats
-    foretold: Floats
-    #: entries that came, and the time in which they did, faded
-    came: Floats
-    within: Floats
-    trusted: Bits
-    used: Bits
-
-
-def member_columns(count: int, start: float) -> MemberColumns:
-    """Members without a signal."""
-
-    def small(value: float = 0.0) -> np.ndarray:
-        return np.full(count, value, np.float32)
-
-    return MemberColumns(
-        np.full(count, -np.inf),
-        small(),
-        small(),
-        small(),
-        small(),
-        small(),
-        small(1.0),
-        small(),
-        np.zeros(count, np.int16),
-    )
-
-
-def collection_columns(cost: Floats, entries: Floats, start: float) -> CollectionColumns:
-    """Collections that nobody has polled."""
-    count = len(cost)
-
-    def column(value: float = 0.0) -> Floats:
-        return np.full(count, value)
-
-    return CollectionColumns(
-        cost=np.asarray(cost, np.float64),
-        entries=np.asarray(entries, np.float64),
-        asof=column(start),
-        due=column(start),
-        interval=column(np.inf),
-        uncovered=column(),
-        hits=column(),
-        tries=column(),
-        silent=column(),
-        watched=column(),
-        credit=column(),
-        found=column(),
-        expected=column(),
-        lessons=column(),
-        late=column(),
-        spoken=column(),
-        foretold=column(),
-        came=column(),
-        within=column(),
-        trusted=np.zeros(count, np.bool_),
-        used=np.zeros(count, np.bool_),
-    )
 
 
 @compiled
@@ -217,6 +117,18 @@ def _share(doubt: float) -> float:
 
 
 @compiled
+def _often(
+    i: int, g: int, now: float, copied: float, rate: float, members: MemberColumns, collections: CollectionColumns
+) -> float:
+    """The changes to expect since a copy if a member changes as often as it was signalled before; 0: it was not."""
+    before = float(members.heard[i]) - float(members.signals[i])
+    if before <= 0.0:
+        return 0.0
+    watched = max(copied - collections.since[g], 0.0)
+    return float((before + _PRIOR) / (watched + _PRIOR / rate) * (now - copied))
+
+
+@compiled
 def lesson(
     i: int,
     g: int,
@@ -241,8 +153,20 @@ def lesson(
     plain = -math.log1p(-min(math.exp(without), 1.0 - _LEAST)) if changed else -without
     # Beliefs that foretell too little all the time would make any signal look good: first they are set right.
     pace = (collections.found[g] + _SURE) / (collections.expected[g] + _SURE)
-    stale, alone = _share(pace * -quiet + told), _share(pace * plain)
-    gained = math.log(stale / alone) if changed else math.log((1.0 - stale) / (1.0 - alone))
+    often = _often(i, g, now, copied, rate, members, collections)
+    usual = (collections.found[g] + _SURE) / (collections.counted[g] + _SURE)
+    stale, believed = _share(pace * -quiet + told), _share(pace * plain)
+    # Who was never signalled before is one of whom frequency has no word.
+    counted = _share(usual * often) if often > 0.0 else believed
+    lead = collections.frequency[g]
+    better = math.log(counted / believed) if changed else math.log((1.0 - counted) / (1.0 - believed))
+    collections.frequency[g] = min(max(lead + better, -_SWAYED), _SWAYED)
+    gained = math.log(stale / believed) if changed else math.log((1.0 - stale) / (1.0 - believed))
+    if lead > _AHEAD:
+        # What half belief and half frequency would have foretold too is no merit of signals.
+        mixed = 0.5 * (believed + counted)
+        gained -= max(math.log(mixed / believed) if changed else math.log((1.0 - mixed) / (1.0 - believed)), 0.0)
+    collections.counted[g] = _CALIBRATED * collections.counted[g] - math.expm1(-(often if often > 0.0 else plain))
     collections.found[g] = _CALIBRATED * collections.found[g] + hit
     collections.expected[g] = _CALIBRATED * collections.expected[g] - math.expm1(-plain)
     collections.credit[g] = min(max(collections.credit[g] + gained, _WORST), _BEST)

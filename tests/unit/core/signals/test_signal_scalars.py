@@ -9,20 +9,12 @@ import pytest
 
 from unstale.core.gamma2 import p2_inverse
 from unstale.core.signals.choices import shown_share
+from unstale.core.signals.columns import collection_columns, member_columns
 from unstale.core.signals.exact import window
 from unstale.core.signals.noisy import doubt_for, mean_cycle, value
 from unstale.core.signals.partial import shown_share as columns_share
 from unstale.core.signals.scalars import paying, plain_gaps, plain_table, poisson_tail, pushed, window_value
-from unstale.core.signals.trust import (
-    CREDIT,
-    collection_columns,
-    judge,
-    lesson,
-    member_columns,
-    open_time,
-    precision_of,
-    silence_of,
-)
+from unstale.core.signals.trust import CREDIT, judge, lesson, open_time, precision_of, silence_of
 
 
 @pytest.mark.parametrize("precision", [0.3, 0.7, 1.0])

@@ -1,0 +1,67 @@
+"""`unstale signals`: the collections of a fleet, a line each: whom they tell of, and how true that has been."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import click
+
+from unstale.cli.service import serving
+from unstale.cli.settings import load, settings_options
+from unstale.secrecy import shown_address
+from unstale.service.collections import CollectionView
+
+_NONE = "no collection has been heard yet: add one with `unstale add --collection ADDRESS`, then `unstale run`"
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print a list of collections.")
+@settings_options
+def signals(as_json: bool, config: str | None, store: str | None) -> None:
+    """Show what tells of many sources, and how far its word goes.
+
+    A collection is new until polls of its members have shown what its signals are worth; then it is used, trusted
+    (but at today's price a listing poll does not pay) or not believed. "True" is the share of its signals after which
+    a poll found a change, "signalled" the share of changes that it told of, "late" how long after a change it may tell.
+
+    \b
+      unstale signals
+      unstale signals --json
+    """
+    with serving(load(config, store=store)) as service:
+        found, now = service.collections(), service.clock()
+    if as_json:
+        from unstale.service import documents
+
+        click.echo(json.dumps([documents.collection(one, now) for one in found]))
+        return
+    if not found:
+        click.echo(_NONE)
+        return
+    from unstale.cli.show import console, grid
+
+    table = grid("state", "members", "listed every", "true", "signalled", "late", "heard", "")
+    # What does not fit is told on further lines: numbers stay whole.
+    table.columns[-1].no_wrap, table.columns[-1].overflow = False, "fold"
+    for one in found:
+        table.add_row(*_cells(one, now))
+    console().print(table)
+
+
+def _cells(one: CollectionView, now: float) -> tuple[str, ...]:
+    from unstale.service.words import ago, span
+
+    def share(value: float) -> str:
+        return f"{value:.0%}" if math.isfinite(value) else ""
+
+    return (
+        one.state,
+        f"{one.members:,}",
+        span(one.interval) if math.isfinite(one.interval) else "",
+        share(one.precision),
+        share(1.0 - one.silence),
+        span(one.late) if one.late > 0.0 else "",
+        ago(one.heard_at, now) if math.isfinite(one.heard_at) else "",
+        f"{one.form} {shown_address(one.listing.address)}",
+    )

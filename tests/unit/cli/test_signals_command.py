@@ -1,0 +1,45 @@
+"""`unstale signals`: what is known of collections, as a table that fits its terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from unstale.adapters.sqlite_store import SqliteStore
+from unstale.cli.signals import signals
+from unstale.ports import Listing
+
+PLACE = "https://example.org/a/path/that/is/long/for/a/table/sitemap.xml"
+WORTH = {
+    "members": 1420,
+    "trusted": True,
+    "used": True,
+    "new": False,
+    "interval": 1320.0,
+    "precision": 0.97,
+    "silence": 0.02,
+    "late": 240.0,
+    "credit": 40.0,
+    "heard_at": 1.7e9,
+}
+
+
+def test_collections_are_shown_once_they_are_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("unstale.toml").write_text('store = "s.db"\nbudget = "20/s"\n', "utf-8")
+    store = SqliteStore(tmp_path / "s.db")
+    store.add([Listing(PLACE, options={"collection": "sitemap"})], 0.0)
+    none = CliRunner().invoke(signals)
+    assert none.output.startswith("no collection has been heard yet: add one with")
+    said = {"fleet": [0.0] * 5, "collections": {"1": {"worth": WORTH}}}
+    store.record([], settings={"signals": json.dumps(said).encode()})
+    store.close()
+    head, *lines = CliRunner().invoke(signals).output.splitlines()
+    assert head.split() == ["state", "members", "listed", "every", "true", "signalled", "late", "heard"]
+    assert lines[0].split()[:8] == ["used", "1,420", "22", "min", "97%", "98%", "4", "min"]
+    assert "".join(line[-30:].strip() for line in lines).replace(" ", "").endswith("sitemap.xml")
+    (told,) = json.loads(CliRunner().invoke(signals, ["--json"]).output)
+    assert (told["address"], told["state"], told["members"]) == (PLACE, "used", 1420)
