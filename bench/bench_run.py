@@ -176,7 +176,9 @@ def main() -> None:
     parser.add_argument("--no-scrapy", action="store_true")
     parser.add_argument("--dry", action="store_true", help="write no table")
     options, more = parser.parse_known_args()
-    table = Table("run", f"`unstale run`, {SOURCES:,} sources over loopback, {FLIGHTS} at a time, outcomes durable")
+    table = Table(
+        "run", f"`unstale run`, {SOURCES:,} sources over loopback, outcomes durable: processor seconds per poll"
+    )
     with serving() as port:
         for hosts in options.hosts:
             where, ours, theirs, rates, sizes = addresses(port, hosts), [], [], [], []

@@ -188,6 +188,23 @@ def test_what_is_due_longest_is_claimed_first_and_only_once(store: Any) -> None:
     assert claim(store, 30.0, limit=0) == []
 
 
+def test_only_those_who_are_named_are_claimed_and_who_waits_is_told(store: Any) -> None:
+    ids = store.add(listed(5), 0.0)
+    store.set_due(ids, [50.0, 10.0, 30.0, math.inf, 20.0])
+    assert store.waiting(30.0) == [(ids[1], 10.0), (ids[4], 20.0), (ids[2], 30.0)]
+    named = [ids[2], ids[0], ids[3], ids[4], ids[4], 999]
+    assert [c.source for c in store.claim(30.0, 9, lease=30.0, owner="a", among=named)] == [ids[4], ids[2]]
+    assert store.waiting(60.0) == [(ids[1], 10.0), (ids[0], 50.0)]
+    assert store.claim(40.0, 9, lease=30.0, owner="a", among=[ids[2]]) == []
+    assert store.claim(40.0, 9, lease=30.0, owner="a", among=[]) == []
+    assert [c.source for c in store.claim(60.0, 1, lease=30.0, owner="b", among=ids)] == [ids[1]]
+    store.give_back("b")
+    store.add(listed(1, paused=True), 0.0, duplicates="replace")
+    assert ids[0] not in dict(store.waiting(60.0))
+    # What expired waits again.
+    assert [c.source for c in store.claim(91.0, 9, lease=30.0, owner="b", among=[ids[2]])] == [ids[2]]
+
+
 def test_one_record_is_everything_that_follows_from_a_poll(store: Any) -> None:
     (source,) = store.add([Listing("http://x/", options={"a": 1})], 0.0)
     (first,) = claim(store, 5.0)
@@ -607,9 +624,17 @@ class All(RuleBasedStateMachine):
     def time_passes(self, step: float) -> None:
         self.now += step
 
-    @rule(limit=st.integers(1, 4), owner=st.sampled_from("ab"))
-    def claim(self, limit: int, owner: str) -> None:
-        self.held += self.all(lambda store: store.claim(self.now, limit, lease=30.0, owner=owner))
+    @rule(
+        limit=st.integers(1, 4),
+        owner=st.sampled_from("ab"),
+        among=st.none() | st.lists(st.integers(1, 12), max_size=4),
+    )
+    def claim(self, limit: int, owner: str, among: list[int] | None) -> None:
+        self.held += self.all(lambda store: store.claim(self.now, limit, lease=30.0, owner=owner, among=among))
+
+    @rule(ahead=st.sampled_from([0.0, 30.0]))
+    def waiting(self, ahead: float) -> None:
+        self.all(lambda store: store.waiting(self.now + ahead))
 
     @rule(data=st.data(), answer=st.sampled_from(Answer), wait=st.sampled_from([0.0, 5.0, math.inf]))
     def record(self, data: st.DataObject, answer: Answer, wait: float) -> None:

@@ -107,18 +107,26 @@ class MemoryStore(MemoryShelf):
             price=self._prices[-1] if self._prices else None,
         )
 
-    def claim(self, now: float, limit: int, *, lease: float, owner: str) -> list[Claim]:
+    def claim(
+        self, now: float, limit: int, *, lease: float, owner: str, among: Sequence[int] | None = None
+    ) -> list[Claim]:
         """Up to `limit` sources that are due, longest overdue first."""
         check_claim(now, limit, lease)
         for kept in self._sources.values():
             if kept.lease and not now < kept.lease.until <= now + lease:
                 self._end(kept, "expired")
+        chosen = None if among is None else {int(source) for source in among}
+        due = [source for source, _ in self.waiting(now) if chosen is None or source in chosen]
+        return [self._claim(source, now + lease, owner) for source in due[: int(limit)]]
+
+    def waiting(self, until: float) -> list[tuple[int, float]]:
+        """Who waits and is due by then, longest overdue first."""
         due = [
             (kept.due, source)
             for source, kept in self._sources.items()
-            if kept.due <= now and not kept.lease and not kept.listing.paused
+            if kept.due <= until and not kept.lease and not kept.listing.paused
         ]
-        return [self._claim(source, now + lease, owner) for _, source in sorted(due)[: int(limit)]]
+        return [(source, time) for time, source in sorted(due)]
 
     def record(
         self, entries: Sequence[Entry], *, settings: Mapping[str, bytes] | None = None, price: Price | None = None

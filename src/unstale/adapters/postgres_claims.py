@@ -19,11 +19,20 @@ FREE = "token = NULL, claimed_at = NULL, claimed_until = NULL, owner = NULL"
 _ROUNDS = 5
 
 
-def claim(db: Connection, now: float, limit: int, lease: float, owner: str, grants: Grants | None) -> list[Claim]:
+def claim(
+    db: Connection,
+    now: float,
+    limit: int,
+    lease: float,
+    owner: str,
+    grants: Grants | None,
+    among: Sequence[int] | None,
+) -> list[Claim]:
     """Up to `limit` claims on what is due, longest overdue first."""
     claims: list[Claim] = []
+    only = None if among is None else [int(source) for source in among]
     for _ in range(_ROUNDS):
-        more, moved = _some(db, now, limit - len(claims), lease, owner, grants)
+        more, moved = _some(db, now, limit - len(claims), lease, owner, grants, only)
         claims += more
         if not moved or len(claims) == limit:
             break
@@ -66,14 +75,29 @@ def held(db: Connection, entries: Sequence[Entry]) -> set[int]:
     return {token for (token,) in rows}
 
 
+def waiting(db: Connection, until: float) -> list[tuple[int, float]]:
+    """Who waits and is due by then, longest overdue first."""
+    rows: Any = db.execute(
+        "SELECT source, due FROM beliefs WHERE awake AND token IS NULL AND due <= %s ORDER BY due, source", (until,)
+    ).fetchall()
+    return [(source, due) for source, due in rows]
+
+
 def _some(
-    db: Connection, now: float, limit: int, lease: float, owner: str, grants: Grants | None
+    db: Connection,
+    now: float,
+    limit: int,
+    lease: float,
+    owner: str,
+    grants: Grants | None,
+    only: list[int] | None,
 ) -> tuple[list[Claim], bool]:
     """Claim what may be claimed of the head of those who wait; whether more are worth a look."""
+    chosen_only = "" if only is None else "AND source = ANY(%s::bigint[]) "
     head: Any = db.execute(
-        "SELECT source, site FROM beliefs WHERE awake AND token IS NULL AND due <= %s ORDER BY due, source "
-        "LIMIT %s FOR UPDATE SKIP LOCKED",
-        (now, limit),
+        f"SELECT source, site FROM beliefs WHERE awake AND token IS NULL AND due <= %s {chosen_only}"
+        "ORDER BY due, source LIMIT %s FOR UPDATE SKIP LOCKED".encode(),
+        (now, *([] if only is None else [only]), limit),
     ).fetchall()
     chosen, latest, moved = [source for source, _ in head], {}, False
     if grants is not None and head:

@@ -155,7 +155,9 @@ class PostgresStore(PostgresReplica):
         """These sources in columns, those that exist, ids rising."""
         return self._aware(super().columns_of(sources, width))
 
-    def claim(self, now: float, limit: int, *, lease: float, owner: str) -> list[Claim]:
+    def claim(
+        self, now: float, limit: int, *, lease: float, owner: str, among: Sequence[int] | None = None
+    ) -> list[Claim]:
         """Up to `limit` sources that are due, longest overdue first."""
         check_claim(now, limit, lease)
 
@@ -163,11 +165,15 @@ class PostgresStore(PostgresReplica):
             # Of a lost commit nobody knows the tokens.
             lost = postgres_claims.end(db, owner, claimed_at=now) if again else 0
             expired = postgres_claims.expire(db, now)
-            claims = postgres_claims.claim(db, now, int(limit), lease, owner, self._grants)
+            claims = postgres_claims.claim(db, now, int(limit), lease, owner, self._grants, among)
             self._count(db, {"given_back": lost, "expired": expired, "claimed": len(claims)})
             return claims
 
         return self._write(work)
+
+    def waiting(self, until: float) -> list[tuple[int, float]]:
+        """Who waits and is due by then, longest overdue first."""
+        return self._read(lambda db: postgres_claims.waiting(db, until))
 
     def record(
         self, entries: Sequence[Entry], *, settings: Mapping[str, bytes] | None = None, price: Price | None = None

@@ -14,21 +14,24 @@ from unstale.ports import Claim, Entry
 PUT_BACK = "INSERT INTO sched(due, source) SELECT due, source FROM beliefs WHERE source = ?"
 
 
-def claim(db: apsw.Connection, now: float, limit: int, lease: float, owner: str) -> list[Claim]:
+def claim(
+    db: apsw.Connection, now: float, limit: int, lease: float, owner: str, among: Sequence[int] | None
+) -> list[Claim]:
     """Up to so many sources that are due, longest overdue first; claims whose time is over are put back first."""
     expired = db.execute(
         "DELETE FROM leases WHERE claimed_until <= ? OR claimed_until > ? RETURNING source", (now, now + lease)
     ).fetchall()
     db.executemany(PUT_BACK, expired)
-    due: list[Any] = db.execute(
-        "SELECT source, due FROM sched WHERE due <= ? ORDER BY due, source LIMIT ?", (now, limit)
-    ).fetchall()
+    due = _head(db, now, limit) if among is None else _of(db, now, limit, among)
     first = db.execute("SELECT value FROM counters WHERE name = 'claimed'").get or 0
     count(db, {"expired": len(expired), "claimed": len(due)})
     if not due:
         return []
-    # What was read is the head of the table: all up to the last one.
-    db.execute("DELETE FROM sched WHERE (due, source) <= (?, ?)", (due[-1][1], due[-1][0]))
+    if among is None:
+        # What was read is the head of the table: all up to the last one.
+        db.execute("DELETE FROM sched WHERE (due, source) <= (?, ?)", (due[-1][1], due[-1][0]))
+    else:
+        db.executemany("DELETE FROM sched WHERE source = ? AND due = ?", due)
     which = column(source for source, _ in due)
     db.execute(
         "INSERT INTO leases(source, token, claimed_until, owner) SELECT value, ? + rowid, ?, ? FROM carray(?)",
@@ -50,6 +53,11 @@ def claim(db: apsw.Connection, now: float, limit: int, lease: float, owner: str)
     return claims
 
 
+def waiting(db: apsw.Connection, until: float) -> list[tuple[int, float]]:
+    """Who waits and is due by then, longest overdue first."""
+    return _head(db, until, -1)
+
+
 def spend(db: apsw.Connection, entries: Sequence[Entry]) -> set[int]:
     """The tokens of those entries whose leases were held, which they are no longer."""
     if not entries:
@@ -60,6 +68,23 @@ def spend(db: apsw.Connection, entries: Sequence[Entry]) -> set[int]:
         (column(e.claim.source for e in entries), column(e.claim.token for e in entries)),
     )
     return {token for (token,) in spent}
+
+
+def _head(db: apsw.Connection, now: float, limit: int) -> list[Any]:
+    return db.execute(
+        "SELECT source, due FROM sched WHERE due <= ? ORDER BY due, source LIMIT ?", (now, limit)
+    ).fetchall()
+
+
+def _of(db: apsw.Connection, now: float, limit: int, sources: Iterable[int]) -> list[Any]:
+    if not (which := sorted({int(source) for source in sources})):
+        return []
+    # Who waits stands in `sched` at the time that its belief says.
+    return db.execute(
+        "SELECT b.source, b.due FROM carray(?) w CROSS JOIN beliefs b ON b.source = w.value "
+        "CROSS JOIN sched s ON s.due = b.due AND s.source = b.source WHERE b.due <= ? ORDER BY b.due, b.source LIMIT ?",
+        (column(which), now, limit),
+    ).fetchall()
 
 
 def column(numbers: Iterable[int]) -> Any:

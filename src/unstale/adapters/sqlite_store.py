@@ -142,11 +142,18 @@ class SqliteStore(SqliteReplica):
             count(db, {"edited": bool(gone)})
         return gone
 
-    def claim(self, now: float, limit: int, *, lease: float, owner: str) -> list[Claim]:
+    def claim(
+        self, now: float, limit: int, *, lease: float, owner: str, among: Sequence[int] | None = None
+    ) -> list[Claim]:
         """Up to `limit` sources that are due, longest overdue first."""
         check_claim(now, limit, lease)
         with self._writing() as db:
-            return sqlite_claims.claim(db, now, int(limit), lease, owner)
+            return sqlite_claims.claim(db, now, int(limit), lease, owner, among)
+
+    def waiting(self, until: float) -> list[tuple[int, float]]:
+        """Who waits and is due by then, longest overdue first."""
+        with self._reading() as db:
+            return sqlite_claims.waiting(db, until)
 
     def record(
         self, entries: Sequence[Entry], *, settings: Mapping[str, bytes] | None = None, price: Price | None = None

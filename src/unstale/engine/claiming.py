@@ -3,7 +3,9 @@
 Rules of this file:
 1. Only what the bucket holds is claimed; who is claimed is polled or given back. What was never polled has an allowance
    of its own beside it, so that first copies come soon; its hosts' limits hold all the same.
-2. A poll whose host is free in a moment is held, in line; others are given back until then.
+2. Only who can be polled in a moment is claimed: those whose hosts are free by then, as far as is known here. A poll
+   whose host turns out to be free later is given back until then.
+3. Due times are known here; what others have moved is read once they have written.
 """
 
 from __future__ import annotations
@@ -22,16 +24,21 @@ from unstale.engine.loading import LoadedFleet
 from unstale.engine.polling import PollsUnderWay
 from unstale.engine.recording import BATCH, BEAT
 from unstale.engine.store_executor import StoreExecutor
+from unstale.keeper.scheduler import Integers
 from unstale.ports import Claim, Clock, Store
 
 #: seconds between two looks at a store that others may have moved
 LOOK = 0.05
 #: a poll whose host is free within so many seconds is held, others are given back until then
 HOLD = 2.0
-#: polls that may wait at one busy host
-LINE = 64
+#: polls that may wait at one busy host, and how many times as many as it is polled at once if those are more
+LINE, LINES = 64, 4
 #: sources that may be claimed beyond those that are being polled
 AHEAD = 512
+#: looks for somebody whose host is free in one turn
+ROUNDS = 4
+#: times as long as it took to read who waits, that is not done again
+SHARE = 20.0
 #: seconds between two looks for sources that were never polled, while there are some and while there are none
 FIRST, FIRST_IDLE = 0.25, 1.0
 
@@ -52,11 +59,19 @@ class Claiming:
         self._clock, self._unrecorded = clock, unrecorded
         self._lines: dict[str, deque[tuple[float, Claim]]] = {}
         self._timers: set[asyncio.Task[None]] = set()
+        self._stir_at = -math.inf
+        #: when one of the hosts that had no room may have some
+        self._free_at = math.inf
         self._first, self._first_at = Bucket(0.0, 1.0, clock.now()), -math.inf
 
     def waiting(self) -> list[Claim]:
         """The claims in line at hosts."""
         return [claim for line in self._lines.values() for _, claim in line]
+
+    @property
+    def busy(self) -> bool:
+        """Whether polls wait for others to end."""
+        return bool(self._polls.ahead or self._lines)
 
     def shift(self, by: float) -> None:
         """The clock was set: who waits in line waits as long as before."""
@@ -92,18 +107,22 @@ class Claiming:
         if room < 1:
             pause = fleet.bucket.wait(dearest, now) if free > 0 else LOOK
             return min(max(pause, BEAT), idle)
-        due = float(fleet.scheduler.due_at.min(initial=math.inf))
-        if due > now and not fleet.stirred:
-            return min(due - now, idle)
-        claims = await self._executor.do(lambda store: store.claim(now, room, lease=config.lease, owner=config.owner))
-        # Who took all there was room for may have left some behind.
-        fleet.stirred = len(claims) == room
+        if fleet.stirred and now >= self._stir_at:
+            await fleet.catch_up(now)
+            self._stir_at = now + SHARE * (self._clock.now() - now)
+        rows = self._choose(now, room)
+        if not len(rows):
+            due = float(fleet.scheduler.due_at[~fleet.taken].min(initial=math.inf))
+            # Who is due already waits for a host.
+            return min(due - now if due > now else max(self._free_at - now, BEAT), idle)
+        wanted = fleet.scheduler.ids[rows].tolist()
+        claims = await self._executor.do(
+            lambda store: store.claim(now, room, lease=config.lease, owner=config.owner, among=wanted)
+        )
+        if len(claims) < len(wanted):
+            self._missed(sorted(set(wanted) - {claim.source for claim in claims}), now)
         await self._begin(claims, now)
-        if len(claims) == BATCH:
-            return 0.0
-        if claims:
-            return BEAT
-        return min(due - now, idle) if due > now else idle
+        return 0.0 if len(claims) == BATCH else BEAT
 
     async def postpone(self, later: Sequence[tuple[Claim, float]]) -> None:
         """Give claims back, to be due at other times."""
@@ -116,6 +135,7 @@ class Claiming:
         await self._executor.do(give_back)
         known = dict(zip((claim.source for claim in claims), due, strict=True))
         rows, scheduler = self._fleet.rows(list(known)), self._fleet.scheduler
+        self._fleet.taken[rows] = False
         scheduler.put_back(rows, np.array([known[int(source)] for source in scheduler.ids[rows]]))
 
     def advance(self, host: str) -> None:
@@ -130,23 +150,69 @@ class Claiming:
         """Claim and begin what was never polled, within its own allowance."""
         fleet, scheduler, config = self._fleet, self._fleet.scheduler, self._fleet.config
         self._first.set(config.first_rate, max(config.first_rate, 1.0))
-        held = {claim.source for claim in fleet.held()}
         rows = never_polled(scheduler)
         # While there is nothing of the kind, looking for it should cost nothing.
         self._first_at = now + (max(FIRST, 1.0 / config.first_rate) if len(rows) else FIRST_IDLE)
         room = min(BATCH, free, int(self._first.level(now) + 1e-9))
-        rows = rows[scheduler.due_at[rows] <= now]
-        wanted = [source for source in scheduler.ids[rows].tolist() if source not in held][: max(room, 0)]
+        rows = rows[(scheduler.due_at[rows] <= now) & ~fleet.taken[rows]]
+        wanted = scheduler.ids[rows[: max(room, 0)]].tolist()
         if wanted:
             claims = await self._executor.do(
                 lambda store: claim_now(store, wanted, now, lease=config.lease, owner=config.owner)
             )
             await self._begin([claim for claim, _ in claims], now, self._first)
 
+    def _choose(self, now: float, room: int) -> Integers:
+        """Up to so many rows that are due and whose hosts are free, longest overdue first."""
+        fleet, scheduler = self._fleet, self._fleet.scheduler
+        ready = np.flatnonzero((scheduler.due_at <= now) & ~fleet.taken)
+        chosen: list[int] = []
+        free: dict[int, int] = {}
+        full = np.zeros(len(fleet.config.hosts), np.bool_)
+        self._free_at = math.inf
+        for _ in range(ROUNDS):
+            head = ready[np.argpartition(scheduler.due_at[ready], room)[: room + 1]] if len(ready) > room else ready
+            head = head[np.lexsort((head, scheduler.due_at[head]))]
+            for row, host in zip(head.tolist(), scheduler.host[head].tolist(), strict=True):
+                if len(chosen) == room:
+                    break
+                if host not in free:
+                    free[host] = self._host_room(fleet.config.hosts[host], now)
+                if free[host] > 0:
+                    free[host] -= 1
+                    chosen.append(row)
+                else:
+                    full[host] = True
+            if len(chosen) == room or len(head) == len(ready):
+                break
+            # Others may be overdue less and have free hosts.
+            ready = np.setdiff1d(ready, head, assume_unique=True)
+            ready = ready[~full[scheduler.host[ready]]]
+        return np.array(chosen, dtype=np.int64)
+
+    def _host_room(self, name: str, now: float) -> int:
+        # Of those without a group the host is known once they are claimed.
+        if not name:
+            return BATCH
+        waiting, most = len(self._lines.get(name, ())), self._longest_line(name)
+        # Few large claims cost less than many small ones.
+        room = 0 if waiting > most // 2 else self._host_limits.room(name, now, HOLD, most - waiting)
+        if not room:
+            self._free_at = min(self._free_at, self._host_limits.opens_at(name, now) - HOLD)
+        return room
+
+    def _longest_line(self, name: str) -> int:
+        return max(LINE, min(LINES * self._host_limits.host(name).rules.concurrency, AHEAD // 2))
+
+    def _missed(self, sources: Sequence[int], now: float) -> None:
+        """Somebody else holds them, or has moved them: they are tried again in a moment."""
+        self._fleet.scheduler.due_at[self._fleet.rows(sources)] = now + HOLD
+        self._fleet.stirred = True
+
     async def _begin(self, claims: Sequence[Claim], now: float, bucket: Bucket | None = None) -> None:
         fleet, scheduler = self._fleet, self._fleet.scheduler
         rows = fleet.rows([claim.source for claim in claims])
-        scheduler.hold(rows)
+        fleet.take(rows)
         later: list[tuple[Claim, float]] = []
         costs = scheduler.learner.columns.cost
         by_source = dict(zip(scheduler.ids[rows].tolist(), rows.tolist(), strict=True))
@@ -164,7 +230,7 @@ class Claiming:
             host = fleet.host(row, claim)
             at = self._host_limits.slot(host, now, within=HOLD)
             line = self._lines.get(host)
-            if at > now + HOLD or (line is not None and len(line) >= LINE):
+            if at > now + HOLD or (line is not None and len(line) >= self._longest_line(host)):
                 later.append((claim, max(at, now + HOLD)))
                 purse.spend(-cost)
             elif at <= now and self._host_limits.begin(host):
@@ -191,15 +257,12 @@ def claim_now(
 ) -> list[tuple[Claim, float]]:
     """Claims on just these sources with the times they were due; those that somebody polls already are left out.
 
-    In one go on the store's thread: they are made longest overdue, so the next claims are theirs.
+    In one go on the store's thread: they are made due for it.
     """
     standing = store.columns_of(list(sources), 1)
     due = dict(zip(standing.source.tolist(), standing.due.tolist(), strict=True))
     store.set_due(list(due), [0.0] * len(due))
-    claims = store.claim(now, len(due), lease=lease, owner=owner)
-    if others := [claim for claim in claims if claim.source not in due]:
-        store.give_back(owner, others)
-    mine = [claim for claim in claims if claim.source in due]
+    mine = store.claim(now, len(due), lease=lease, owner=owner, among=list(due))
     busy = [source for source in due if source not in {claim.source for claim in mine}]
     # Of a claimed source the due time counts only if that claim ends unrecorded.
     store.set_due(busy, [due[source] for source in busy])

@@ -84,9 +84,7 @@ class HostLimits:
         If that is within so many seconds it is taken. If not, the answer is when to ask again: everybody another
         time, one after the other, so that not all come back at once.
         """
-        host = self.host(name)
-        at = max(now, host.blocked, host.slot)
-        at += opens_in(host.rules.hours, at)
+        host, at = self.host(name), self.opens_at(name, now)
         if at <= now + within:
             host.slot = at + host.spacing
             return at
@@ -94,6 +92,24 @@ class HostLimits:
         again = host.pile
         host.pile += max(host.spacing, BREATH)
         return again
+
+    def opens_at(self, name: str, now: float) -> float:
+        """The time of the next slot of a host, which nobody takes by asking."""
+        host = self.host(name)
+        at = max(now, host.blocked, host.slot)
+        return at + opens_in(host.rules.hours, at)
+
+    def room(self, name: str, now: float, within: float, line: int) -> int:
+        """How many more polls could begin within so many seconds, `line` of them waiting for others to end.
+
+        >>> HostLimits(lambda host: Rules(spacing=2.0, concurrency=1)).room("a", 10.0, within=5.0, line=64)
+        3
+        """
+        host, at = self.host(name), self.opens_at(name, now)
+        if at > now + within:
+            return 0
+        places = max(host.rules.concurrency - host.active, 0) + line
+        return places if host.spacing <= 0.0 else min(places, int((now + within - at) / host.spacing) + 1)
 
     def begin(self, name: str) -> bool:
         """Whether a poll may begin now as far as the number at a time goes; if so it counts as begun."""

@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from unstale.addresses import host_of
 from unstale.core.learning.state import WIDTH, kept
 from unstale.engine.budget import Bucket
@@ -40,8 +42,11 @@ class LoadedFleet:
         self.bucket = Bucket(config.rate, config.burst_for(self.scheduler), clock.now())
         #: whether the fleet is not what the store holds
         self.outdated = True
-        #: whether others have written since the last claim: a hint may have made sources due that we expect later
+        #: whether others have written since we last looked who waits: a hint may have made sources due that we expect
+        #: later
         self.stirred = False
+        #: which rows are claimed by us and neither recorded nor given back
+        self.taken = np.zeros(0, np.bool_)
         self.held: Callable[[], Sequence[Claim]] = tuple
         self.loaded: Callable[[float], None] = lambda now: None
         self._executor, self._clock, self._host_limits, self._tell = executor, clock, host_limits, tell
@@ -69,15 +74,16 @@ class LoadedFleet:
             if self.scheduler.collected is not None:
                 kept_signals = {SIGNALS: self.scheduler.collected.kept()}
                 await self._executor.do(lambda store: store.record([], settings=kept_signals))
+            self.stirred = False
             standing = await self._executor.do(lambda store: store.fleet(WIDTH), long=True)
             # Not before: an answer that was recorded meanwhile would look as if it came from the future.
             now = self._clock.now()
-            taken = [claim.source for claim in self.held()]
             self.config = replace(self.config.amended(standing.settings), hosts=standing.hosts)
             self.scheduler, late = await self._executor.aside(
                 scheduler_of, standing, self.config, now, self._host_limits
             )
-            self.scheduler.hold(self.rows(taken))
+            self.taken = np.zeros(len(self.scheduler.ids), np.bool_)
+            self.take(self.rows([claim.source for claim in self.held()]))
             await self._collect(standing.settings, now)
             self.bucket.set(self.config.rate, self.config.burst_for(self.scheduler))
             state = {LEARNER: kept(self.scheduler.learner)}
@@ -98,8 +104,22 @@ class LoadedFleet:
         """One scheduler knows them all."""
         return self.scheduler
 
+    def take(self, rows: Integers) -> None:
+        """These are being polled, until they are recorded or given back."""
+        self.scheduler.hold(rows)
+        self.taken[rows] = True
+
+    async def catch_up(self, now: float) -> None:
+        """Others may have made sources due that we expect later."""
+        waiting = dict(await self._executor.do(lambda store: store.waiting(now)))
+        rows = self.rows(list(waiting))
+        rows = rows[~self.taken[rows]]
+        self.scheduler.due_at[rows] = [waiting[source] for source in self.scheduler.ids[rows].tolist()]
+        self.stirred = False
+
     def recorded(self, sources: Sequence[int], late: int) -> None:
         """If a lease ran out, the store has not learned what we have."""
+        self.taken[self.rows(sources)] = False
         self.outdated = self.outdated or late > 0
 
     def rows(self, sources: Sequence[int]) -> Integers:

@@ -57,7 +57,7 @@ class Engine:
         self._polls = PollsUnderWay(
             config.polls, look, content, self.host_limits, clock, tell, ended=self._ended, begin=begin, aside=aside
         )
-        self._recorder = Recorder(executor, self._fleet, clock, tell, lambda: bool(self._polls.ahead))
+        self._recorder = Recorder(executor, self._fleet, clock, tell, lambda: self._claiming.busy)
         self._claiming = Claiming(
             executor, self._fleet, self._polls, self.host_limits, clock, lambda: len(self._recorder.done)
         )
@@ -111,7 +111,7 @@ class Engine:
             if fetched.polled_at <= claim.last or claim.source not in known:
                 later.append((claim, due))
                 continue
-            self.scheduler.hold(fleet.rows([claim.source]))
+            fleet.take(fleet.rows([claim.source]))
             try:
                 answer, body = await self._polls.judged(claim, fetched)
             except InputError:

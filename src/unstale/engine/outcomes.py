@@ -48,19 +48,20 @@ class Counters:
         late = 0
         for outcome, mine in zip(outcomes, held, strict=True):
             claim, fetched = outcome.claim, outcome.fetched
-            about = {"source": claim.source, "address": shown_address(claim.address)}
             if not mine:
                 late += 1
                 continue
             self.polls += 1
             self.received += fetched.received
+            if outcome.answer is Answer.UNCHANGED:
+                self.unchanged += 1
+                continue
+            about = {"source": claim.source, "address": shown_address(claim.address)}
             if outcome.answer is Answer.CHANGED:
                 # The first copy of a source is new to us, and no change.
                 self.changed += claim.version > 0
                 self.first += claim.version == 0
                 tell("changed", about)
-            elif outcome.answer is Answer.UNCHANGED:
-                self.unchanged += 1
             else:
                 self.failed += 1
                 tell("poll_failed", {**about, "reason": fetched.reason})

@@ -68,8 +68,12 @@ class Claims(Protocol):
     def remove(self, sources: Sequence[int]) -> int:
         """Forget sources with all they taught; how many were there."""
 
-    def claim(self, now: float, limit: int, *, lease: float, owner: str) -> list[Claim]:
+    def claim(
+        self, now: float, limit: int, *, lease: float, owner: str, among: Sequence[int] | None = None
+    ) -> list[Claim]:
         """Up to `limit` sources that are due, longest overdue first; they come back after `lease` seconds.
+
+        With `among`, only of these: who knows whose hosts are busy claims nobody that would have to be given back.
 
         A claim that would last longer than `lease` from now was made under another clock, and has expired too.
         """
@@ -84,6 +88,9 @@ class Claims(Protocol):
         it. The setting `LEARNER` begins an epoch when it is new: the entries beside it belong to the epoch before,
         all later ones to it.
         """
+
+    def waiting(self, until: float) -> list[tuple[int, float]]:
+        """Who waits and is due by then, with the times, longest overdue first; nobody who is claimed or paused."""
 
     def give_back(self, owner: str, claims: Sequence[Claim] | None = None) -> int:
         """End claims without an outcome: these, or all of the owner's (what a killed process left); how many."""
