@@ -36,10 +36,10 @@ demo: $(RUN)/.ready  ## see it work: changing sources, an engine, a live panel
 	$(RUN)/bin/unstale demo
 
 test: $(DEV)/.ready lint  ## everything: lint, types, rooms, docs, all tests
-	$(DEV)/bin/python -m pytest -n 2 --hypothesis-profile full
+	$(DEV)/bin/python -m pytest -n 2 --dist worksteal --hypothesis-profile full
 
 check: $(DEV)/.ready lint  ## lint, types, rooms and the fast tests, in under a minute
-	$(DEV)/bin/python -m pytest -n 2 -q -m "not slow"
+	$(DEV)/bin/python -m pytest -n 2 --dist worksteal -q -m "not slow"
 
 slow: $(DEV)/.ready  ## measure which tests are slow, and list them in tests/slow.txt: `make check` leaves them out
 	$(DEV)/bin/python -m pytest -q -n 0 -m "not slow" --find-slow

@@ -35,6 +35,7 @@ TOGETHER = (
     "learning.columns",
     "learning.due",
     "signals.scalars",
+    "signals.columns",
     "signals.trust",
     "signals.choices",
     "signals.hearing",

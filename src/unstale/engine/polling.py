@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from dataclasses import replace
 
 from unstale.engine.host_limits import HostLimits
@@ -126,7 +127,9 @@ class PollsUnderWay:
         self.ahead.clear()
         if self.under_way:
             self._over.clear()
-            await asyncio.wait({asyncio.ensure_future(self._over.wait())}, timeout=grace)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(grace):
+                    await self._over.wait()
         late = list(self.under_way.values())
         self.under_way.clear()
         for _, call_off in late:

@@ -34,7 +34,7 @@ _KEPT = (
     "found",
     "expected",
     "counted",
-    "frequency",
+    "often",
     "lessons",
     "late",
     "spoken",

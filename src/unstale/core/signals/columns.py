@@ -55,9 +55,9 @@ class CollectionColumns(NamedTuple):
     #: changes that polls of members found, and that their beliefs without signals foretold, faded
     found: Floats
     expected: Floats
-    #: and that the frequency of their signals foretold; by how much that has done better than beliefs, in logarithms
+    #: and that how often they were signalled foretold; by how much that has done better than beliefs, in logarithms
     counted: Floats
-    frequency: Floats
+    often: Floats
     #: polls of members that taught something of it; infinite once trust was lost
     lessons: Floats
     late: Floats
@@ -114,7 +114,7 @@ def collection_columns(cost: Floats, entries: Floats, start: float) -> Collectio
         found=column(),
         expected=column(),
         counted=column(),
-        frequency=column(),
+        often=column(),
         lessons=column(),
         late=column(),
         spoken=column(),

@@ -34,9 +34,9 @@ _WORST, _BEST = -10.0, 40.0
 _LEAST = 1e-3
 #: what counts of changes found and foretold keep at each lesson, and how many of both are there before the first
 _CALIBRATED, _SURE = 0.99, 5.0
-#: how many signals the belief stands for where the frequency of signals is asked
+#: how many signals the belief stands for where it is asked how often signals came
 _PRIOR = 1.0
-#: frequency counts once it is so far ahead of beliefs, in logarithms; no lead is ever longer than the second
+#: how often they came counts once it is so far ahead of beliefs, in logarithms; no lead is ever longer than the second
 _AHEAD, _SWAYED = 1.0, 3.0
 #: trust is lost below these (collection, fleet), and won back above these
 _LOST, _FLEET_LOST, _WON, _FLEET_WON = -3.0, -6.0, 6.0, 0.0
@@ -156,14 +156,14 @@ def lesson(
     often = _often(i, g, now, copied, rate, members, collections)
     usual = (collections.found[g] + _SURE) / (collections.counted[g] + _SURE)
     stale, believed = _share(pace * -quiet + told), _share(pace * plain)
-    # Who was never signalled before is one of whom frequency has no word.
+    # Who was never signalled before is one of whom that has no word.
     counted = _share(usual * often) if often > 0.0 else believed
-    lead = collections.frequency[g]
+    lead = collections.often[g]
     better = math.log(counted / believed) if changed else math.log((1.0 - counted) / (1.0 - believed))
-    collections.frequency[g] = min(max(lead + better, -_SWAYED), _SWAYED)
+    collections.often[g] = min(max(lead + better, -_SWAYED), _SWAYED)
     gained = math.log(stale / believed) if changed else math.log((1.0 - stale) / (1.0 - believed))
     if lead > _AHEAD:
-        # What half belief and half frequency would have foretold too is no merit of signals.
+        # What half belief and half how often it was signalled would have foretold too is no merit of signals.
         mixed = 0.5 * (believed + counted)
         gained -= max(math.log(mixed / believed) if changed else math.log((1.0 - mixed) / (1.0 - believed)), 0.0)
     collections.counted[g] = _CALIBRATED * collections.counted[g] - math.expm1(-(often if often > 0.0 else plain))
