@@ -5,6 +5,7 @@ Times are seconds since the epoch; `utc_offset` is in hours, so that the hours a
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,8 +39,9 @@ class Profile:
     def weekend(self) -> float:
         """The change rate of Saturday and Sunday over that of the other days; NaN if either never came."""
         days, time = self.counts.sum(axis=1), self.exposure.sum(axis=1)
-        ends, rest = (_ratio(days[part].sum(), time[part].sum()) for part in (slice(5, 7), slice(0, 5)))
-        return float(_ratio(ends, rest))
+        parts = slice(5, 7), slice(0, 5)
+        ends, rest = _ratio(*(np.array([column[part].sum() for part in parts]) for column in (days, time)))
+        return float(ends / rest) if rest > 0.0 else math.nan
 
 
 def profile(trace: Trace, utc_offset: float = 0.0) -> Profile:
