@@ -36,7 +36,7 @@ demo: $(RUN)/.ready  ## see it work: changing sources, an engine, a live panel
 	$(RUN)/bin/unstale demo
 
 test: $(DEV)/.ready lint  ## everything: lint, types, rooms, docs, all tests
-	$(DEV)/bin/python -m pytest -n 2 --dist worksteal --hypothesis-profile full
+	$(DEV)/bin/python -m pytest -n 3 --dist worksteal --hypothesis-profile full
 
 check: $(DEV)/.ready lint  ## lint, types, rooms and the fast tests, in under a minute
 	$(DEV)/bin/python -m pytest -n 2 --dist worksteal -q -m "not slow"
