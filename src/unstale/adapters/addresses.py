@@ -10,10 +10,12 @@ import re
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from urllib.parse import quote, urlsplit
 
 from unstale.errors import InputError, sentence
+from unstale.frozen import quickly_made
 
 #: longest web address, in characters
 LONGEST = 8192
@@ -22,7 +24,7 @@ _UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
 _NOT_ASCII = re.compile(r"[^\x21-\x7e]+")
 # What nearly every address looks like, and needs no more parsing: lower case, usual or high port, a path, no fragment.
 _PLAIN = re.compile(
-    r"(https?)://([a-z0-9][a-z0-9.-]{0,251}[a-z0-9](?::[1-5]?[1-9][0-9]{3})?)"
+    r"(https?)://([a-z0-9][a-z0-9.-]{0,251}[a-z0-9](?::(?:[1-5][0-9]|[1-9])[0-9]{3})?)"
     r"(/[!\"$->@-\[\]-~]*(?:\?[!\"$-\[\]-~]+)?)"
 )
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_.-])?|\[[0-9a-f:.]+\]")
@@ -92,6 +94,7 @@ class Gate:
             raise InputError(sentence("address", f"at {host[:80]}", rule, remedy))
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class WebAddress:
     """An http or https address in the one spelling that is sent, and the origin credentials belong to."""
@@ -101,6 +104,7 @@ class WebAddress:
     origin: str
 
 
+@lru_cache(maxsize=256)
 def web_address(text: str) -> WebAddress:
     """`text` as a web address, or InputError; the message never repeats the path or query, which may be secret.
 

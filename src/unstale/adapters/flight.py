@@ -16,6 +16,8 @@ from unstale.ports import Request
 
 #: hears the last answer, or the fault of ours that ended a look
 Replied = Callable[[TransferReply | Exception], None]
+#: before its address was read
+_NOWHERE, _NOTHING = WebAddress("", "", ""), list[str]()
 
 
 class Flight:
@@ -37,7 +39,7 @@ class Flight:
 
     def __init__(self, request: Request, replied: Replied, deadline: float, among: set[Flight]) -> None:
         self.request, self.deadline = request, deadline
-        self.here, self.lines, self.hops = WebAddress(request.address, "", ""), list[str](), 0
+        self.here, self.lines, self.hops = _NOWHERE, _NOTHING, 0
         #: whether the last request was over HTTP/1.1
         self.plainly = False
         #: calls off the request that is under way

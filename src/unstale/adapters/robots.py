@@ -15,6 +15,7 @@ from protego import Protego
 
 from unstale.adapters.addresses import WebAddress, web_address
 from unstale.adapters.transfer import TransferReply
+from unstale.frozen import quickly_made
 from unstale.ports import Request
 
 #: bytes that are read, seconds that rules are kept, used while the site fails, and left alone after a failure
@@ -23,6 +24,7 @@ LIMIT, FRESH, LAST_GOOD, AGAIN = 512_000, 86_400.0, 30 * 86_400.0, 900.0
 LONGEST_DELAY = 86_400.0
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Permission:
     """Whether a source may be polled now; `delay` is the pause the site wants between polls, in seconds.
@@ -36,6 +38,10 @@ class Permission:
     retry_after: float | None = None
     #: requests that this answer took, 0 where it was known
     requests: int = 0
+
+
+#: nothing stands in the way, and nothing had to be asked
+_FREE = Permission(True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +99,7 @@ class Robots:
                 False, reason=known.reason, retry_after=max(known.until - self._now(), 1.0), requests=sent
             )
         if known.rules is None:
-            return Permission(True, requests=sent)
+            return Permission(True, requests=sent) if sent else _FREE
         delay = min(known.rules.crawl_delay(self._agent) or 0.0, LONGEST_DELAY)
         if known.rules.can_fetch(place.text, self._agent):
             return Permission(True, delay, requests=sent)

@@ -14,6 +14,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
+from math import ceil
 from typing import Any
 
 import pycurl
@@ -21,6 +22,7 @@ import pycurl
 from unstale.adapters.addresses import Gate, WebAddress
 from unstale.adapters.retry_headers import HEADERS
 from unstale.codings import OFFERED, BrokenCoding, Decoder, TooMuch, codings_of
+from unstale.frozen import quickly_made
 
 #: statuses whose body is the source's
 WHOLE = frozenset({200, 203, 204})
@@ -38,6 +40,7 @@ _OF_TIME = {"etag", "last-modified", "expires", "age", "cache-control"}
 _KEPT = {name.encode(): name for name in HEADERS | _OURS | _OF_BODY | _OF_TIME | {"location"}}
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class TransferReply:
     """What came back from the last hop, its codings undone. `reason` says why it is not whole, `status` is 0 if there
@@ -56,10 +59,25 @@ class TransferReply:
 class Transfer:
     """One libcurl handle, used again and again, and what it has received this time."""
 
-    __slots__ = ("_decoder", "_gate", "_limit", "_lines", "_raw", "_size", "body", "curl", "fault", "refused", "status")
+    __slots__ = (
+        "_decoder",
+        "_gate",
+        "_limit",
+        "_lines",
+        "_raw",
+        "_set",
+        "_size",
+        "body",
+        "curl",
+        "fault",
+        "refused",
+        "status",
+    )
 
     def __init__(self, gate: Gate | None) -> None:
         self._gate = gate
+        #: what the handle was told of HTTP's version and of time: telling it again costs as much as reading an answer
+        self._set = (False, 0)
         self._lines: list[bytes] = []
         self.body = BytesIO()
         self.curl = curl = pycurl.Curl()
@@ -83,18 +101,23 @@ class Transfer:
         self.refused = self.fault = ""
         curl = self.curl
         curl.setopt(pycurl.URL, address)
-        curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1 if plainly else pycurl.CURL_HTTP_VERSION_2TLS)
         # An empty list would leave the lines of the poll before, which were for somebody else.
         if lines:
             curl.setopt(pycurl.HTTPHEADER, lines)
         else:
             curl.unsetopt(pycurl.HTTPHEADER)
-        curl.setopt(pycurl.TIMEOUT_MS, max(1, int(seconds * 1000)))
+        if self._set != (wanted := (plainly, max(1, ceil(seconds * 1000)))):
+            self._set = wanted
+            version = pycurl.CURL_HTTP_VERSION_1_1 if plainly else pycurl.CURL_HTTP_VERSION_2TLS
+            curl.setopt(pycurl.HTTP_VERSION, version)
+            curl.setopt(pycurl.TIMEOUT_MS, wanted[1])
         return curl
 
     def end(self, here: WebAddress, reason: str) -> TransferReply:
         """What came back, ours to keep; the handle holds on to nothing."""
-        curl, body, self.body = self.curl, self.body.getvalue(), BytesIO()
+        curl, body = self.curl, b""
+        if self._raw:
+            body, self.body = self.body.getvalue(), BytesIO()
         received = int(curl.getinfo(pycurl.SIZE_DOWNLOAD_T)) + int(curl.getinfo(pycurl.HEADER_SIZE))
         headers, ended = _headers(self._lines)
         status = int(curl.getinfo(pycurl.RESPONSE_CODE))
@@ -188,13 +211,14 @@ def _headers(lines: list[bytes]) -> tuple[dict[str, str], bool]:
     found: dict[str, str] = {}
     over = False
     for line in lines:
-        if line.startswith(b"HTTP/"):
-            found, over = {}, False
-            continue
         name, colon, value = line.partition(b":")
-        # A blank line ends the headers; trailers are not to be trusted with validators.
-        over = over or line in (b"\r\n", b"\n")
-        if not over and colon and (key := _KEPT.get(name.lower())):
+        key = _KEPT.get(name.lower())
+        if key is None or not colon:
+            if line.startswith(b"HTTP/"):
+                found, over = {}, False
+            # A blank line ends the headers; trailers are not to be trusted with validators.
+            over = over or line in (b"\r\n", b"\n")
+        elif not over:
             text = value.strip().decode("utf-8", "replace")
             found[key] = f"{found[key]}, {text}" if key == "content-encoding" and key in found else found.get(key, text)
     return found, over

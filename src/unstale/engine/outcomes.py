@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from unstale.engine.judge import changed_when
+from unstale.frozen import quickly_made
 from unstale.keeper.outcomes import Answer
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.listings.records import ListingPoll
@@ -17,6 +18,7 @@ from unstale.ports import Body, Claim, Entry, Fetched
 from unstale.secrecy import shown_address
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class PollOutcome:
     """How a claimed poll ended, before it is recorded."""

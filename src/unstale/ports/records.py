@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unstale.core.checks import Floats
+from unstale.frozen import quickly_made
 from unstale.keeper.outcomes import Answer
 
 #: the setting that holds the learner's shared state; every state it has had is kept while observations need it
@@ -40,6 +41,7 @@ class Listing:
     added_at: float | None = None
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Claim:
     """The right to poll a source once, and what a poll needs. `token` grows from claim to claim and never comes back.
@@ -80,6 +82,7 @@ class Body:
     via: str = ""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Entry:
     """How a claimed poll ended, and everything that follows from it: recorded whole or not at all.

@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
+from unstale.frozen import quickly_made
 from unstale.keeper.outcomes import Answer
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Request:
     """One look at a source: where it is, what we hold of it, and how much it may cost.
@@ -38,6 +40,7 @@ class Request:
     since: float = -math.inf
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """What came back. `body` is there only if the source sent one; whether it differs from the copy is not judged here.
