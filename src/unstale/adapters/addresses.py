@@ -104,7 +104,7 @@ class WebAddress:
     origin: str
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=8192)
 def web_address(text: str) -> WebAddress:
     """`text` as a web address, or InputError; the message never repeats the path or query, which may be secret.
 

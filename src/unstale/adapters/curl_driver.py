@@ -1,18 +1,22 @@
 """Many libcurl exchanges at a time within one event loop, for a third of what a watcher per socket costs.
 
-libcurl says which sockets it waits for; they stand in one epoll of their own, and the event loop watches only that.
+Every socket that libcurl opens stands in one epoll of ours from its beginning to its end, and the event loop watches
+only that. When something stirs there, libcurl looks at all that is under way in one call.
 
 Rules of this file:
 1. Nothing here is called from within a callback of libcurl: what one asks for is done in the loop's next turn.
-2. A socket that libcurl is done with stays in the epoll, for the next exchange uses it again; it is taken out when it
-   speaks up although nobody waits for it.
-3. Whoever began an exchange hears of its end exactly once, unless it was called off.
+2. A socket is told of once, when it stirs (edge-triggered): one that rests, or whose server has closed it, costs
+   nothing. What was stirred and not read to its end is looked at again by libcurl's own clock, or ours.
+3. While many are under way and few of them end, libcurl waits a moment for more to stir: a look at all costs as much
+   as some twentieth of a poll for each.
+4. Whoever began an exchange hears of its end exactly once, unless it was called off.
 """
 
 from __future__ import annotations
 
 import asyncio
 import select
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -20,41 +24,58 @@ import pycurl
 
 #: libcurl's word for the end of an exchange: 0 if it went well, else the number of what went wrong
 Ended = Callable[[int], None]
+#: opens a socket for libcurl, or answers `pycurl.SOCKET_BAD`
+Opens = Callable[[int, Any], Any]
 #: exchanges whose end is read at once, and sockets that are looked at in one turn
 _MANY = 256
-_REMOVE, _READ, _WRITE = pycurl.POLL_REMOVE, pycurl.POLL_IN, pycurl.POLL_OUT
-_CAN_READ, _CAN_WRITE, _TIME = pycurl.CSELECT_IN, pycurl.CSELECT_OUT, pycurl.SOCKET_TIMEOUT
+#: the longest time between two looks while something is under way, in seconds
+_TICK = 0.2
+#: seconds for each exchange under way that are waited for more to stir, at most and at least; and the share of them
+#: that must end at a look for the next one to come at once
+_PAUSE, _LONGEST, _SHORTEST, _SHARE = 2e-5, 0.01, 5e-4, 1 / 16
+_STIRS = select.EPOLLIN | select.EPOLLOUT | select.EPOLLET if hasattr(select, "epoll") else 0
 
 
 class CurlDriver:
-    """Drives libcurl handles in the event loop that first uses it; `connections` bounds all hosts together."""
+    """Drives libcurl handles in the event loop that first uses it; `connections` bounds all hosts together.
+
+    Handles open their sockets by what `watching` gives.
+    """
 
     def __init__(self, connections: int) -> None:
         self._multi = multi = pycurl.CurlMulti()
         multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, connections)
         multi.setopt(pycurl.M_MAXCONNECTS, connections)
-        multi.setopt(pycurl.M_SOCKETFUNCTION, self._wanted)
-        multi.setopt(pycurl.M_TIMERFUNCTION, self._wake_in)
         self._epoll = select.epoll()
-        #: sockets that libcurl waits for, and those it is done with and may use again
-        self._waiting: set[int] = set()
-        self._resting: set[int] = set()
         self._flying: dict[pycurl.Curl, Ended] = {}
         self._futures: dict[pycurl.Curl, asyncio.Future[int]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._kick: asyncio.Handle | None = None
+        #: the next look, if it is a matter of this turn or of a moment; and the one that comes at the latest
+        self._soon: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
-        #: when libcurl wants to be woken, in the loop's time
-        self._wake_at = 0.0
         self.closed = False
+
+    def watching(self, opens: Opens) -> Opens:
+        """The same, with an eye on the sockets that it opens."""
+
+        def opened(purpose: int, dialled: Any) -> Any:
+            made = opens(purpose, dialled)
+            if isinstance(made, socket.socket) and not self.closed:
+                # libcurl goes on with a duplicate; it is in the epoll until the last of them is closed.
+                self._epoll.register(made.fileno(), _STIRS)
+            return made
+
+        return opened
 
     def start(self, curl: pycurl.Curl, ended: Ended) -> None:
         """Begin an exchange; `ended` is called in a later turn of the loop, with libcurl's word for how it went."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
-            self._loop.add_reader(self._epoll.fileno(), self._look)
+            self._loop.add_reader(self._epoll.fileno(), self._stirred)
         self._flying[curl] = ended
         self._multi.add_handle(curl)
+        if self._soon is None:
+            self._soon = self._loop.call_soon(self._look)
 
     def call_off(self, curl: pycurl.Curl) -> None:
         """End an exchange without a word."""
@@ -77,7 +98,7 @@ class CurlDriver:
         if self.closed:
             return
         self.closed = True
-        for handle in (self._kick, self._timer):
+        for handle in (self._soon, self._timer):
             if handle is not None:
                 handle.cancel()
         if self._loop is not None and not self._loop.is_closed():
@@ -89,91 +110,57 @@ class CurlDriver:
         self._multi.close()
         self._epoll.close()
 
-    def _wanted(self, what: int, fd: int, multi: Any, data: Any) -> None:
-        """libcurl waits for a socket, or no longer does."""
-        if what == _REMOVE:
-            self._waiting.discard(fd)
-            self._resting.add(fd)
-            return
-        if self.closed:
-            return
-        mask = (select.EPOLLIN if what & _READ else 0) | (select.EPOLLOUT if what & _WRITE else 0)
-        try:
-            # Also of a socket that we believe is there: the number may be another socket's by now.
-            if fd in self._waiting or fd in self._resting:
-                self._epoll.modify(fd, mask)
-            else:
-                self._epoll.register(fd, mask)
-        except FileNotFoundError:
-            self._epoll.register(fd, mask)
-        except FileExistsError:
-            self._epoll.modify(fd, mask)
-        self._resting.discard(fd)
-        self._waiting.add(fd)
+    def _stirred(self) -> None:
+        """Some sockets have something new: told once, whatever libcurl makes of it."""
+        self._epoll.poll(0, _MANY)
+        if self._soon is None:
+            self._look()
 
-    def _wake_in(self, milliseconds: int) -> None:
-        """libcurl wants to be called after so long, at once if 0, never if less."""
-        if self.closed or self._loop is None or milliseconds < 0:
-            self._wake_at = float("inf")
+    def _look(self) -> None:
+        """Let libcurl do what it can, tell those whose exchanges have ended, and see when to look again."""
+        self._soon = None
+        flying = len(self._flying)
+        try:
+            self._multi.perform()
+            ended = self._reap()
+        except pycurl.error as error:
+            # libcurl cannot go on with anything: nobody may wait for it for ever.
+            ended = flying
+            for curl in list(self._flying):
+                self._over(curl, int(error.args[0]) or pycurl.E_FAILED_INIT)
+        if self.closed or not self._flying or self._soon is not None:
             return
-        if milliseconds == 0:
-            if self._kick is None:
-                self._kick = self._loop.call_soon(self._kicked)
+        assert self._loop is not None
+        wished = self._multi.timeout()
+        if wished == 0:
+            self._soon = self._loop.call_soon(self._look)
             return
-        self._wake_at = self._loop.time() + milliseconds / 1000.0
+        if ended < _SHARE * flying and (pause := min(_PAUSE * flying, _LONGEST)) >= _SHORTEST:
+            self._soon = self._loop.call_later(pause, self._look)
+            return
+        at = self._loop.time() + (min(wished / 1000.0, _TICK) if wished > 0 else _TICK)
         # A timer that rings too early costs less than one that is set anew for every exchange.
-        if self._timer is None or self._timer.when() > self._wake_at:
+        if self._timer is None or self._timer.when() > at:
             if self._timer is not None:
                 self._timer.cancel()
-            self._timer = self._loop.call_at(self._wake_at, self._rung)
-
-    def _kicked(self) -> None:
-        self._kick = None
-        self._act(_TIME, 0)
-        self._reap()
+            self._timer = self._loop.call_at(at, self._rung)
 
     def _rung(self) -> None:
         self._timer = None
-        assert self._loop is not None
-        if self._loop.time() + 1e-3 >= self._wake_at:
-            self._act(_TIME, 0)
-            self._reap()
-        elif self._wake_at != float("inf"):
-            self._timer = self._loop.call_at(self._wake_at, self._rung)
+        if self._soon is None:
+            self._look()
 
-    def _look(self) -> None:
-        """Some sockets are ready."""
-        waiting = self._waiting
-        for fd, ready in self._epoll.poll(0, _MANY):
-            if fd in waiting:
-                can = _CAN_READ if ready & ~select.EPOLLOUT else 0
-                self._act(fd, can | (_CAN_WRITE if ready & select.EPOLLOUT else 0))
-            else:
-                # Its server has closed it, or the number is stale: libcurl finds out when it wants to use it.
-                self._resting.discard(fd)
-                try:
-                    self._epoll.unregister(fd)
-                except OSError:
-                    continue
-        self._reap()
-
-    def _act(self, fd: int, can: int) -> None:
-        try:
-            self._multi.socket_action(fd, can)
-        except pycurl.error as error:
-            # libcurl cannot go on with anything: nobody may wait for it for ever.
-            for curl in list(self._flying):
-                self._over(curl, int(error.args[0]) or pycurl.E_FAILED_INIT)
-
-    def _reap(self) -> None:
-        """Tell those whose exchanges have ended."""
-        left = 1
+    def _reap(self) -> int:
+        """Tell those whose exchanges have ended; how many those are."""
+        left, ended = 1, 0
         while left and self._flying:
             left, good, bad = self._multi.info_read(_MANY)
+            ended += len(good) + len(bad)
             for curl in good:
                 self._over(curl, 0)
             for curl, code, _ in bad:
                 self._over(curl, code)
+        return ended
 
     def _over(self, curl: pycurl.Curl, code: int) -> None:
         ended = self._flying.pop(curl, None)
@@ -195,6 +182,10 @@ class PlainDriver:
     def closed(self) -> bool:
         """Whether no exchange can begin any more."""
         return bool(self._multi.closed)
+
+    def watching(self, opens: Opens) -> Opens:
+        """The same: pycurl learns of sockets by itself."""
+        return opens
 
     def start(self, curl: pycurl.Curl, ended: Ended) -> None:
         """Begin an exchange; `ended` is called in a later turn of the loop, with libcurl's word for how it went."""

@@ -60,8 +60,10 @@ class Flight:
         self._among.discard(self)
         if replied is None:
             return
-        if self._sent and isinstance(reply, TransferReply) and (reply.received, reply.requests) != self._taken():
-            reply = replace(reply, received=self._received, requests=self._sent)
+        if isinstance(reply, TransferReply) and self._sent:
+            received, sent = self._received, self._sent
+            if reply.received != received or reply.requests != sent:
+                reply = replace(reply, received=received, requests=sent)
         replied(reply)
 
     def give_up(self, reason: str) -> None:
@@ -75,6 +77,3 @@ class Flight:
         if (exchange := self.exchange) is not None:
             self.exchange = None
             exchange()
-
-    def _taken(self) -> tuple[int, int]:
-        return self._received, self._sent

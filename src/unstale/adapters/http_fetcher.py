@@ -12,6 +12,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import ip_address
 from urllib.parse import urljoin
@@ -29,6 +30,8 @@ from unstale.keeper.outcomes import Answer
 from unstale.ports import CallOff, Ended, Fetched, Request
 
 MOST_REDIRECTS = 5
+#: sources whose conditions are kept ready for the next poll
+PREPARED = 8192
 #: longest validator worth sending back
 LONGEST_VALIDATOR = 1024
 #: origins that are remembered for answers over HTTP/2 that nothing proves to be whole
@@ -131,7 +134,7 @@ class HttpFetcher:
         loop = asyncio.get_running_loop()
         flight = Flight(request, replied, loop.time() + request.seconds, self._flying)
         try:
-            flight.lines = _lines(request)
+            flight.lines = _lines(request) if request.headers else _conditions(request.etag, request.last_modified)
             flight.here = web_address(request.address)
         except InputError as error:
             loop.call_soon(flight.end, TransferReply(reason=str(error)))
@@ -189,7 +192,7 @@ class HttpFetcher:
             return
         if there.origin != here.origin:
             # What the caller sends along was for the first origin, and does not come back once it is left.
-            flight.lines = _conditions(request)
+            flight.lines = _conditions(request.etag, request.last_modified)
         flight.here = there
         flight.hops += 1
         if flight.hops > MOST_REDIRECTS:
@@ -198,7 +201,7 @@ class HttpFetcher:
         self._ask(flight)
 
     def _new(self) -> Transfer:
-        transfer = Transfer(self._gate if not self._proxy else None)
+        transfer = Transfer(self._gate if not self._proxy else None).watched(self._driver.watching)
         curl = transfer.curl
         curl.setopt(pycurl.USERAGENT, self._agent)
         # An empty proxy overrules the environment's, which would dial past the gate.
@@ -237,30 +240,32 @@ def _found(request: Request, reply: TransferReply, polled_at: float) -> Fetched:
 def fetched(request: Request, reply: TransferReply, polled_at: float) -> Fetched:
     """What a reply means for the poll that asked for it."""
     headers, status, reason = reply.headers, reply.status, reply.reason
-    answer = Answer.FAILED
-    if not reason and status in WHOLE:
-        answer = Answer.CHANGED
-    elif not reason and status == 304 and (_validator(request.etag) or _validator(request.last_modified)):
-        answer = Answer.UNCHANGED
-    elif not reason:
-        reason = f"{_host(reply.address)}: it answered {_named(status)}"
-    changed = answer is Answer.CHANGED
+    answer, body, media_type = Answer.FAILED, None, ""
     etag, last_modified = headers.get("etag"), headers.get("last-modified")
-    if answer is Answer.UNCHANGED:
+    changed_at: tuple[float, ...] = ()
+    if not reason and status in WHOLE:
+        answer, body, media_type = Answer.CHANGED, reply.body, headers.get("content-type", "")
+        changed_at = _changed_at(headers, polled_at)
+    elif not reason and status == 304 and _conditions(request.etag, request.last_modified):
+        answer = Answer.UNCHANGED
         etag, last_modified = etag or request.etag, last_modified or request.last_modified
+    else:
+        reason = reason or f"{_host(reply.address)}: it answered {_named(status)}"
+        etag = last_modified = None
+    # In the order of its fields: naming them would take as long as all the rest.
     return Fetched(
         answer,
         polled_at,
-        body=reply.body if changed else None,
-        media_type=headers.get("content-type", "") if changed else "",
-        etag=None if answer is Answer.FAILED else _validator(etag),
-        last_modified=None if answer is Answer.FAILED else _validator(last_modified),
-        changed_at=_changed_at(headers, polled_at) if changed else (),
-        reason=reason,
-        retry_after=wait(status, headers, polled_at),
-        address=reply.address,
-        received=reply.received,
-        status=status,
+        body,
+        media_type,
+        _validator(etag),
+        _validator(last_modified),
+        changed_at,
+        reason,
+        wait(status, headers, polled_at),
+        status,
+        reply.address,
+        reply.received,
         requests=reply.requests,
     )
 
@@ -273,21 +278,23 @@ def _lines(request: Request) -> list[str]:
             )
     # libcurl reads "name:" as an order to leave the header out.
     own = [f"{name}: {value}" if value else f"{name};" for name, value in request.headers.items()]
-    return own + _conditions(request)
+    return own + _conditions(request.etag, request.last_modified)
 
 
-def _conditions(request: Request) -> list[str]:
+@lru_cache(maxsize=PREPARED)
+def _conditions(etag: str | None, last_modified: str | None) -> list[str]:
+    """The lines of a conditional request: most often the same as the last time. Nobody writes to them."""
     lines = []
-    if etag := _validator(request.etag):
+    if etag := _validator(etag):
         lines.append(f"If-None-Match: {etag}")
-    if last_modified := _validator(request.last_modified):
+    if last_modified := _validator(last_modified):
         lines.append(f"If-Modified-Since: {last_modified}")
     return lines
 
 
 def _validator(text: str | None) -> str | None:
     """A validator as it came, None if it is too odd to be sent back."""
-    return text if text and len(text) <= LONGEST_VALIDATOR and _PRINTABLE.fullmatch(text) else None
+    return text if text and len(text) <= LONGEST_VALIDATOR and text.isascii() and text.isprintable() else None
 
 
 def _target(here: WebAddress, location: str) -> WebAddress:

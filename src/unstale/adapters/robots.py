@@ -7,6 +7,7 @@ what it said.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -22,6 +23,8 @@ from unstale.ports import Request
 LIMIT, FRESH, LAST_GOOD, AGAIN = 512_000, 86_400.0, 30 * 86_400.0, 900.0
 #: longest pause between polls that a site is granted, in seconds
 LONGEST_DELAY = 86_400.0
+#: what a rule that forbids, or asks for a pause, has in it however it is spelt
+_RULE = re.compile("di|delay", re.IGNORECASE)
 
 
 @quickly_made
@@ -122,7 +125,9 @@ class Robots:
         now, status = self._now(), reply.status
         # A file cut at the limit counts as far as it was read; one cut by a broken connection does not.
         if 200 <= status < 300 and (not reply.reason or len(reply.body) == LIMIT):
-            return _Known(now + FRESH, now, Protego.parse(reply.body.decode("utf-8", "replace")))
+            text = reply.body.decode("utf-8", "replace")
+            # Nothing in it could forbid anything: then no poll need ask what it says.
+            return _Known(now + FRESH, now, Protego.parse(text) if _RULE.search(text) else None)
         if 300 <= status < 500 and status != 429 and not reply.reason:
             return _Known(now + FRESH, now, None)
         if before is not None and not before.reason and now - before.said_at < LAST_GOOD:

@@ -62,7 +62,7 @@ def refuse_duplicates(listings: Sequence[Listing], known: Collection[str]) -> No
 
 def check_entries(entries: Sequence[Entry]) -> None:
     """Refuse the first entry with a time that is none: NaN as a due time would lose a source."""
-    seen: set[int] = set()
+    tokens = [entry.claim.token for entry in entries]
     for i, entry in enumerate(entries):
         if not math.isfinite(entry.polled_at):
             number(f"entries[{i}].polled_at", entry.polled_at)
@@ -80,14 +80,9 @@ def check_entries(entries: Sequence[Entry]) -> None:
                     "give row.tobytes()",
                 )
             )
-        require(
-            entry.claim.token not in seen,
-            f"entries[{i}].claim",
-            entry.claim.token,
-            "is there twice",
-            "record a claim once",
-        )
-        seen.add(entry.claim.token)
+    if len(set(tokens)) < len(tokens):
+        i = next(i for i, token in enumerate(tokens) if token in tokens[:i])
+        raise InputError(sentence(f"entries[{i}].claim", tokens[i], "is there twice", "record a claim once"))
 
 
 def check_due(sources: Sequence[int], due: Sequence[float], was: Sequence[float] | None) -> None:

@@ -11,6 +11,7 @@ from hashlib import sha256
 import zstandard
 
 from unstale.errors import StoreError, sentence
+from unstale.frozen import quickly_made
 from unstale.keeper.outcomes import Answer
 from unstale.ports import MILLIONTHS, Entry
 
@@ -34,6 +35,7 @@ _STRIDE = 0.25
 _LEVEL = 3
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class AfterPoll:
     """What an outcome makes of a source: when it last answered, the latest that a change can have been found, when
@@ -75,14 +77,15 @@ def first_in_stretch(entry: Entry, horizon: float) -> bool:
 
 def tally(entries: Sequence[Entry]) -> dict[str, int]:
     """What recording these adds to the counters of a store."""
+    answers = [e.answer for e in entries]
     return {
         "recorded": len(entries),
-        **{answer.value: sum(e.answer is answer for e in entries) for answer in ANSWERS},
-        "bytes": sum(e.received for e in entries),
+        **{answer.value: answers.count(answer) for answer in ANSWERS},
+        "bytes": sum([e.received for e in entries]),
         # A first copy is new to us, and no change.
-        "first": sum(e.answer is Answer.CHANGED and e.claim.version == 0 for e in entries),
-        "spent": sum(round(MILLIONTHS * e.cost) for e in entries),
-        "requests": sum(e.requests for e in entries),
+        "first": [e.claim.version for e in entries if e.answer is Answer.CHANGED].count(0),
+        "spent": sum([round(MILLIONTHS * e.cost) for e in entries]),
+        "requests": sum([e.requests for e in entries]),
     }
 
 

@@ -11,15 +11,16 @@ Rules of this file:
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from math import ceil
-from typing import Any
+from typing import Any, Self
 
 import pycurl
 
 from unstale.adapters.addresses import Gate, WebAddress
+from unstale.adapters.curl_driver import Opens
 from unstale.adapters.retry_headers import HEADERS
 from unstale.codings import OFFERED, BrokenCoding, Decoder, TooMuch, codings_of
 from unstale.frozen import quickly_made
@@ -90,6 +91,11 @@ class Transfer:
         # libcurl bounds the headers; reading them line by line in Python would be a tenth of a poll.
         curl.setopt(pycurl.HEADERFUNCTION, self._lines.append)
         curl.setopt(pycurl.WRITEFUNCTION, self._write)
+
+    def watched(self, watching: Callable[[Opens], Opens]) -> Self:
+        """Itself, with its sockets watched by who drives it."""
+        self.curl.setopt(pycurl.OPENSOCKETFUNCTION, watching(self._open))
+        return self
 
     def begin(
         self, address: str, lines: list[str], seconds: float, limit: int, *, plainly: bool = False

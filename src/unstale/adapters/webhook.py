@@ -73,11 +73,11 @@ class Webhook:
         while self._spare:
             self._spare.pop().curl.close()
 
-    def _handle(self) -> Transfer:
+    def _handle(self, driver: CurlDriver | PlainDriver) -> Transfer:
         """A handle that nobody uses."""
         if self._spare:
             return self._spare.pop()
-        transfer = Transfer(self._gate)
+        transfer = Transfer(self._gate).watched(driver.watching)
         curl = transfer.curl
         curl.setopt(pycurl.USERAGENT, self._agent)
         # An empty proxy overrules the environment's, which would dial past the gate.
@@ -91,7 +91,7 @@ class Webhook:
         if self._driver is None:
             # Here, because it belongs to the loop that runs.
             self._driver = driver(self.width)
-        transfer = self._handle()
+        transfer = self._handle(self._driver)
         curl = transfer.begin(self._address.text, self._lines(event, body), self._seconds, SPARE)
         curl.setopt(pycurl.POSTFIELDS, body)
         code = await self._driver.exchange(curl)

@@ -21,8 +21,8 @@ from unstale.ports import Clock, Store
 
 #: most outcomes recorded at once, and sources claimed at once
 BATCH = 500
-#: seconds for which a batch waits for more to come while many are about to, and between two claims at least
-GATHER, BEAT = 0.05, 0.02
+#: seconds for which a batch waits to be full while more are about to come, and between two claims at least
+GATHER, BEAT = 0.2, 0.02
 
 
 class Learning(Protocol):
@@ -59,7 +59,7 @@ class Recorder:
         self._executor, self._learning, self._clock, self._tell, self._busy = executor, learning, clock, tell, busy
         #: hears the outcomes that are in the store now
         self.heard: Callable[[Sequence[PollOutcome]], Awaitable[None]] | None = None
-        self._ready = asyncio.Event()
+        self._ready, self._full = asyncio.Event(), asyncio.Event()
         #: whether the scheduler has learned from outcomes that the store may not have
         self._unlearned = False
 
@@ -67,6 +67,8 @@ class Recorder:
         """Record this with the next batch."""
         self.done.append(outcome)
         self._ready.set()
+        if len(self.done) >= BATCH:
+            self._full.set()
 
     async def run(self) -> None:
         """Record for ever."""
@@ -74,8 +76,8 @@ class Recorder:
         while True:
             await self._ready.wait()
             if len(self.done) < BATCH and self._busy():
-                # More will have come in a moment, and go to the disk together.
-                await self._clock.sleep(GATHER)
+                # More will have come in a moment, and go to the disk together: a batch costs as much as 50 polls.
+                await self._gather()
             batch = self.done[:BATCH]
             if not batch:
                 self._ready.clear()
@@ -107,6 +109,16 @@ class Recorder:
     async def _drained(self) -> None:
         while self.done:
             await asyncio.sleep(0.005)
+
+    async def _gather(self) -> None:
+        """Wait until a batch is full, a moment at most."""
+        self._full.clear()
+        waits = {asyncio.ensure_future(self._clock.sleep(GATHER)), asyncio.ensure_future(self._full.wait())}
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waits:
+                one.cancel()
 
     async def _record(self, batch: Sequence[PollOutcome]) -> None:
         sources = [outcome.claim.source for outcome in batch]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pycurl
 import pytest
@@ -53,8 +55,20 @@ async def site() -> AsyncIterator[Site]:
         server.close()
 
 
-def handle(there: Site, path: str, seconds: float = 20.0) -> pycurl.Curl:
+class Socket(socket.socket):
+    """libcurl goes on with a duplicate of it."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def opens(purpose: int, dialled: Any) -> socket.socket:
+    return Socket(dialled.family, dialled.socktype, dialled.protocol)
+
+
+def handle(drive: Driver, there: Site, path: str, seconds: float = 20.0) -> pycurl.Curl:
     curl = pycurl.Curl()
+    curl.setopt(pycurl.OPENSOCKETFUNCTION, drive.watching(opens))
     curl.setopt(pycurl.URL, f"http://127.0.0.1:{there.port}{path}")
     curl.setopt(pycurl.PROXY, "")
     curl.setopt(pycurl.TIMEOUT_MS, int(1000 * seconds))
@@ -67,7 +81,7 @@ def test_many_exchanges_share_few_connections(made: Callable[[int], Driver]) -> 
     async def play() -> None:
         async with site() as there:
             drive = made(4)
-            handles = [handle(there, f"/{i}") for i in range(40)]
+            handles = [handle(drive, there, f"/{i}") for i in range(40)]
             assert await asyncio.gather(*(drive.exchange(curl) for curl in handles)) == [0] * 40
             assert {curl.getinfo(pycurl.RESPONSE_CODE) for curl in handles} == {200}
             assert there.requests == 40
@@ -82,11 +96,11 @@ def test_what_goes_wrong_has_libcurls_number(made: Callable[[int], Driver]) -> N
     async def play() -> None:
         async with site() as there:
             drive = made(4)
-            late = handle(there, "/silent", seconds=0.05)
-            nobody = handle(there, "/")
+            late = handle(drive, there, "/silent", seconds=0.05)
+            nobody = handle(drive, there, "/")
             nobody.setopt(pycurl.URL, "http://127.0.0.1:1/")
             codes = await asyncio.gather(
-                drive.exchange(late), drive.exchange(nobody), drive.exchange(handle(there, "/"))
+                drive.exchange(late), drive.exchange(nobody), drive.exchange(handle(drive, there, "/"))
             )
             assert codes == [pycurl.E_OPERATION_TIMEDOUT, pycurl.E_COULDNT_CONNECT, 0]
             await drive.close()
@@ -99,9 +113,9 @@ def test_a_connection_that_its_server_closed_while_it_rested_is_replaced(made: C
     async def play() -> None:
         async with site() as there:
             drive = made(4)
-            assert await drive.exchange(handle(there, "/last")) == 0
+            assert await drive.exchange(handle(drive, there, "/last")) == 0
             await there.closed.wait()
-            assert await drive.exchange(handle(there, "/")) == 0
+            assert await drive.exchange(handle(drive, there, "/")) == 0
             assert there.connections == 2
             await drive.close()
 
@@ -115,13 +129,13 @@ def test_closing_cancels_those_who_wait_and_a_cancelled_one_leaves_the_others_al
     async def play() -> None:
         async with site() as there:
             drive = made(4)
-            first, second = (asyncio.create_task(drive.exchange(handle(there, "/silent"))) for _ in range(2))
+            first, second = (asyncio.create_task(drive.exchange(handle(drive, there, "/silent"))) for _ in range(2))
             while there.requests < 2:
                 await asyncio.sleep(0)
             first.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await first
-            assert await drive.exchange(handle(there, "/")) == 0
+            assert await drive.exchange(handle(drive, there, "/")) == 0
             assert not second.done()
             await drive.close()
             with pytest.raises(asyncio.CancelledError):
@@ -136,7 +150,7 @@ def test_an_end_is_told_in_a_later_turn_and_not_after_calling_off() -> None:
         async with site() as there:
             drive = CurlDriver(4)
             told: list[int] = []
-            kept, dropped = handle(there, "/"), handle(there, "/silent")
+            kept, dropped = handle(drive, there, "/"), handle(drive, there, "/silent")
             drive.start(kept, told.append)
             drive.start(dropped, told.append)
             assert told == []
@@ -145,6 +159,43 @@ def test_an_end_is_told_in_a_later_turn_and_not_after_calling_off() -> None:
             drive.call_off(dropped)
             await drive.close()
             assert told == [0]
+
+    asyncio.run(play())
+
+
+BODY = 8 << 20
+
+
+async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A body that no socket's buffer holds, in pieces of every size."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % BODY)
+    left, piece = BODY, 1
+    while left:
+        writer.write(bytes(min(piece, left)))
+        left -= min(piece, left)
+        piece = 3 * piece % 1_000_003
+        await writer.drain()
+    writer.close()
+
+
+def test_what_no_buffer_holds_is_read_to_its_end_whoever_hangs_meanwhile() -> None:
+    async def play() -> None:
+        server = await asyncio.start_server(pour, "127.0.0.1", 0)
+        async with site() as there:
+            drive = CurlDriver(200)
+            told: list[int] = []
+            silent = [handle(drive, there, "/silent") for _ in range(60)]
+            for curl in silent:
+                drive.start(curl, told.append)
+            large = [handle(drive, there, "/") for _ in range(3)]
+            for curl in large:
+                curl.setopt(pycurl.URL, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+            assert await asyncio.gather(*(drive.exchange(curl) for curl in large)) == [0] * 3
+            assert [int(curl.getinfo(pycurl.SIZE_DOWNLOAD_T)) for curl in large] == [BODY] * 3
+            assert told == []
+            await drive.close()
+        server.close()
 
     asyncio.run(play())
 
