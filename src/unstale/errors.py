@@ -6,6 +6,7 @@
     ├── ConvergenceError                    a numerical method stopped early; carries what it had
     ├── StoreError                          the store could not do it, and did nothing
     │   └── StoreLostError                  its file is no longer the one that was opened
+    ├── TooLateError                        the time to begin a poll was over; nothing was asked
     ├── ReplicaError                        other replicas could not do it
     └── MissingExtraError (also ImportError) an optional dependency is not installed
 
@@ -53,6 +54,10 @@ class StoreLostError(StoreError):
 
 class OlderStoreError(StoreError):
     """The store was made by an earlier version and is only read: opening it for writing brings it up."""
+
+
+class TooLateError(UnstaleError):
+    """The time by which a poll had to begin was over before its request went out: nothing was asked of its host."""
 
 
 class ReplicaError(UnstaleError):

@@ -290,6 +290,26 @@ def test_readings_of_a_clock_that_go_back_do_not_free_a_host(opened: Any) -> Non
     assert len(store.claim(100.0 - 3600.0, 9, lease=600.0, owner="a")) == 1
 
 
+def test_claims_go_by_the_servers_clock_whatever_time_workers_say_it_is(opened: Any, server: Postgres) -> None:
+    one, two = (opened(own_time=True, grants=lambda host, now: Grant(1000.0 * (host == "h"))) for _ in range(2))
+    one.add([Listing(f"http://{'h' if n < 2 else n}/{n}") for n in range(6)], 0.0)
+    mine = one.claim(0.0, 3, lease=600.0, owner="a")
+    assert [claim.source for claim in mine] == [1, 3, 4]
+    # Clocks far ahead, or an hour behind: leases are held and the host's turn is not over.
+    now = one.server_time()
+    assert now < mine[0].begin_by <= now + Grant(1000.0).late
+    for said in (now + 3600.0, now - 3600.0, 0.0):
+        two.give_back("b", others := two.claim(said, 9, lease=600.0, owner="b"))
+        assert [claim.source for claim in others] == [5, 6]
+    assert two.counters().get("expired", 0) == 0
+    assert one.record([done(claim, now) for claim in mine]) == [True] * 3
+    # A commit that was lost is ended by the time that the server said then.
+    cut(server, two)
+    two.set_due([5, 6], [0.0, 0.0])
+    assert len(two.claim(0.0, 1, lease=600.0, owner="b")) == 1
+    assert two.counters()["claimed"] - two.counters()["given_back"] - two.counters()["recorded"] == 1
+
+
 def test_a_turn_at_a_host_that_was_not_used_goes_back(opened: Any) -> None:
     store = opened(grants=lambda host, now: Grant(10.0))
     store.add([Listing(f"http://h/{n}") for n in range(3)], 0.0)

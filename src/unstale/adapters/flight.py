@@ -28,6 +28,7 @@ class Flight:
         "_received",
         "_replied",
         "_sent",
+        "asked",
         "deadline",
         "exchange",
         "here",
@@ -42,6 +43,8 @@ class Flight:
         self.here, self.lines, self.hops = _NOWHERE, _NOTHING, 0
         #: whether the last request was over HTTP/1.1
         self.plainly = False
+        #: whether a request was begun
+        self.asked = False
         #: calls off the request that is under way
         self.exchange: Callable[[], None] | None = None
         self._replied: Replied | None = replied

@@ -7,6 +7,7 @@ are worded here too: they name the host and never a header, a path or a query, w
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import socket
 import ssl
@@ -25,7 +26,7 @@ from unstale.adapters.flight import Flight, Replied
 from unstale.adapters.http_age import aged
 from unstale.adapters.retry_headers import http_date, wait
 from unstale.adapters.transfer import NO_BODY, NO_CODING, NO_PROOF, WHOLE, Transfer, TransferReply
-from unstale.errors import InputError
+from unstale.errors import InputError, TooLateError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import CallOff, Ended, Fetched, Request
 
@@ -154,15 +155,20 @@ class HttpFetcher:
         transfer = self._idle.pop() if self._idle else self._new()
         left, limit = max(flight.deadline - loop.time(), 0.001), flight.request.limit
         flight.plainly = here.origin in self._plain
-        curl = transfer.begin(here.text, flight.lines, left, limit, plainly=flight.plainly)
+        # What follows a first request of ours follows at once.
+        late = None if flight.asked or flight.request.begin_by == math.inf else self._too_late(flight.request.begin_by)
+        flight.asked = True
+        curl = transfer.begin(here.text, flight.lines, left, limit, plainly=flight.plainly, late=late)
 
         def landed(code: int) -> None:
             flight.exchange = None
             try:
                 self._idle.append(transfer)
+                if transfer.too_late:
+                    raise TooLateError(f"{here.host}: the time to begin this poll was over before it was asked")
                 why = self._reason(code, here, transfer, flight.request) if code else ""
                 self._answered(flight, transfer.end(here, why))
-            except Exception as error:  # A fault of ours, which whoever waits for this must hear of.
+            except Exception as error:  # Too late, or a fault of ours: whoever waits for this must hear of it.
                 flight.end(error)
 
         flight.exchange = lambda: self._driver.call_off(curl)
@@ -199,6 +205,9 @@ class HttpFetcher:
             flight.give_up(f"{there.host}: it redirects more than {MOST_REDIRECTS} times")
             return
         self._ask(flight)
+
+    def _too_late(self, begin_by: float) -> Callable[[], bool]:
+        return lambda: self._now() > begin_by
 
     def _new(self) -> Transfer:
         transfer = Transfer(self._gate if not self._proxy else None).watched(self._driver.watching)

@@ -76,9 +76,7 @@ class PostgresLink:
 
     def server_time(self) -> float:
         """The server's clock, by which workers on many machines go."""
-        query = "SELECT extract(epoch FROM clock_timestamp())::float8"
-        row: Any = self._read(lambda db: db.execute(query).fetchone())
-        return float(row[0])
+        return self._read(server_time)
 
     def close(self) -> None:
         """Give back the connections; closing again does nothing."""
@@ -151,3 +149,9 @@ class PostgresLink:
             self._db.close()
         self._db = None
         self._deafen()
+
+
+def server_time(db: Connection) -> float:
+    """Seconds since the epoch by the server's clock at this moment, not when the transaction began."""
+    row: Any = db.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
+    return float(row[0])

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 from unstale.adapters import postgres_claims, postgres_copies, postgres_members, postgres_outbox, postgres_recording
 from unstale.adapters.postgres_catalogue import place
 from unstale.adapters.postgres_hosts import Grants
-from unstale.adapters.postgres_link import PATIENCE
+from unstale.adapters.postgres_link import PATIENCE, server_time
 from unstale.adapters.postgres_listings import hosts_of, insert, replace
 from unstale.adapters.postgres_observations import cover
 from unstale.adapters.postgres_replica import PostgresReplica
@@ -45,7 +45,8 @@ class PostgresStore(PostgresReplica):
     """Keeps the contract `Store` in a PostgreSQL database, for many processes at a time.
 
     `versions` and `horizon` (seconds) bound its growth. Missing tables are made, unless `create` is false. With
-    `grants`, sources are claimed only while their hosts are free, and say by when their polls must have begun. A
+    `grants`, sources are claimed only while their hosts are free, and say by when their polls must have begun. With
+    `own_time` claims, their leases and hosts' turns go by the server's clock, whatever time claimants say it is. A
     session that is idle for `idle` seconds is ended by the server.
     """
 
@@ -58,12 +59,13 @@ class PostgresStore(PostgresReplica):
         create: bool = True,
         schema: str = "unstale",
         grants: Grants | None = None,
+        own_time: bool = False,
         idle: float = 0.0,
         patience: float = PATIENCE,
     ) -> None:
         require(versions >= 1, "versions", versions, "must be 1 or more", "keep at least the newest copy")
         self._versions, self._horizon = int(versions), number("horizon", horizon, above=0, infinite=True)
-        self._create, self._grants, self._idle = create, grants, idle
+        self._create, self._grants, self._own_time, self._idle = create, grants, own_time, idle
         #: the learner's state that this process goes by, and the first token without a partition
         self._epoch = self._beyond = 0
         super().__init__(dsn, schema=schema, patience=patience)
@@ -160,12 +162,15 @@ class PostgresStore(PostgresReplica):
     ) -> list[Claim]:
         """Up to `limit` sources that are due, longest overdue first."""
         check_claim(now, limit, lease)
+        tried: list[float] = []
 
         def work(db: Connection, again: bool) -> list[Claim]:
             # Of a lost commit nobody knows the tokens.
-            lost = postgres_claims.end(db, owner, claimed_at=now) if again else 0
-            expired = postgres_claims.expire(db, now)
-            claims = postgres_claims.claim(db, now, int(limit), lease, owner, self._grants, among)
+            lost = sum(postgres_claims.end(db, owner, claimed_at=at) for at in sorted(set(tried))) if again else 0
+            at = server_time(db) if self._own_time else now
+            tried.append(at)
+            expired = postgres_claims.expire(db, at)
+            claims = postgres_claims.claim(db, at, int(limit), lease, owner, self._grants, among)
             self._count(db, {"given_back": lost, "expired": expired, "claimed": len(claims)})
             return claims
 

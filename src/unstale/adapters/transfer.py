@@ -41,6 +41,9 @@ _OF_TIME = {"etag", "last-modified", "expires", "age", "cache-control"}
 _KEPT = {name.encode(): name for name in HEADERS | _OURS | _OF_BODY | _OF_TIME | {"location"}}
 
 
+Late = Callable[[], bool]
+
+
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class TransferReply:
@@ -63,6 +66,7 @@ class Transfer:
     __slots__ = (
         "_decoder",
         "_gate",
+        "_late",
         "_limit",
         "_lines",
         "_raw",
@@ -70,15 +74,19 @@ class Transfer:
         "_size",
         "body",
         "curl",
+        "dialled",
         "fault",
         "refused",
         "status",
+        "too_late",
     )
 
     def __init__(self, gate: Gate | None) -> None:
         self._gate = gate
         #: what the handle was told of HTTP's version and of time: telling it again costs as much as reading an answer
         self._set = (False, 0)
+        #: whether it is too late to ask, where that is to be looked at
+        self._late: Late | None = None
         self._lines: list[bytes] = []
         self.body = BytesIO()
         self.curl = curl = pycurl.Curl()
@@ -98,9 +106,19 @@ class Transfer:
         return self
 
     def begin(
-        self, address: str, lines: list[str], seconds: float, limit: int, *, plainly: bool = False
+        self,
+        address: str,
+        lines: list[str],
+        seconds: float,
+        limit: int,
+        *,
+        plainly: bool = False,
+        late: Late | None = None,
     ) -> pycurl.Curl:
-        """Forget the last exchange and make ready for the next, over HTTP/1.1 if `plainly`."""
+        """Forget the last exchange and make ready for the next, over HTTP/1.1 if `plainly`.
+
+        `late` is asked in the last moment before a connection is dialled, or one that stands is written to.
+        """
         self._lines.clear()
         self.status, self._size, self._raw, self._limit = 0, 0, 0, limit
         self._decoder: Decoder | None = None
@@ -117,6 +135,12 @@ class Transfer:
             version = pycurl.CURL_HTTP_VERSION_1_1 if plainly else pycurl.CURL_HTTP_VERSION_2TLS
             curl.setopt(pycurl.HTTP_VERSION, version)
             curl.setopt(pycurl.TIMEOUT_MS, wanted[1])
+        self.too_late = self.dialled = False
+        if late is not None:
+            curl.setopt(pycurl.PREREQFUNCTION, self._sends)
+        elif self._late is not None:
+            curl.unsetopt(pycurl.PREREQFUNCTION)
+        self._late = late
         return curl
 
     def end(self, here: WebAddress, reason: str) -> TransferReply:
@@ -158,9 +182,18 @@ class Transfer:
             if self._gate is not None and not self._gate.permits(dialled.addr[0]):
                 self.refused = dialled.addr[0]
                 return pycurl.SOCKET_BAD
+            if not self.dialled and self._late is not None and self._late():
+                self.too_late = True
+                return pycurl.SOCKET_BAD
+            self.dialled = True
             return _Socket(dialled.family, dialled.socktype, dialled.protocol)
         except (OSError, ValueError):
             return pycurl.SOCKET_BAD
+
+    def _sends(self, *ends: object) -> int:
+        """Whether the request goes out; one whose connection had to be made first was looked at when it was dialled."""
+        self.too_late = not self.dialled and self._late is not None and self._late()
+        return int(pycurl.PREREQFUNC_ABORT if self.too_late else pycurl.PREREQFUNC_OK)
 
     def _write(self, chunk: bytes) -> int | None:
         if not self._raw and not self._begin_body():

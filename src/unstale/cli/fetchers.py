@@ -143,7 +143,9 @@ class Fetchers:
         # Another replica knows the source by the address that names its secret.
         web = claim.kind in KINDS and "http" in KINDS[claim.kind].schemes and "upstream" not in options
         address = filled_address(claim.address) if web else claim.address
-        return Request(address, claim.etag, claim.last_modified, headers, options, limit, seconds, claim.last)
+        return Request(
+            address, claim.etag, claim.last_modified, headers, options, limit, seconds, claim.last, claim.begin_by
+        )
 
 
 def _shown(claim: Claim, request: Request, fetched: Fetched) -> Fetched:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 IDLE = 15.0
 #: seconds between looks for changes that are still to be told
 NUDGE = 0.25
-#: seconds between looks at the server's clock
-TIME = 5.0
+#: seconds between looks at the server's clock, and how often it is looked at before anything is claimed
+TIME, READINGS = 5.0, 10
 
 
 @click.command()
@@ -164,11 +164,16 @@ async def _work(
 
     def opened() -> PostgresCrew:
         return PostgresCrew(
-            dsn, versions=settings.keep, horizon=settings.horizon, grants=grants_of(settings), idle=IDLE
+            dsn,
+            versions=settings.keep,
+            horizon=settings.horizon,
+            grants=grants_of(settings),
+            own_time=True,
+            idle=IDLE,
         )
 
     executor, clock = StoreExecutor(opened), SharedClock()
-    for _ in range(3):
+    for _ in range(READINGS):
         _read_clock(executor.store, clock)
     owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
     config = replace(config_of(settings), budget=budget, owner=owner, lease=3.0 * settings.http.timeout + 5.0)

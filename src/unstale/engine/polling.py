@@ -18,7 +18,7 @@ from unstale.engine.host_limits import HostLimits
 from unstale.engine.judge import judge, judge_aside
 from unstale.engine.listed import parsed
 from unstale.engine.outcomes import PollOutcome
-from unstale.errors import InputError
+from unstale.errors import InputError, TooLateError
 from unstale.fingerprint import Content
 from unstale.keeper.outcomes import Answer
 from unstale.logs import Tell
@@ -48,7 +48,8 @@ class PollsUnderWay:
     `look` polls a claimed source and never raises for what the source does; `begin` does so without being awaited,
     where it can; `content` says what counts in its body. Bodies of which only a part counts are parsed in `aside`,
     where that can be ended; without it in a thread. `ended` takes each outcome with its host. A claim that `begins`
-    refuses is let go: who refused it gives it back.
+    refuses is let go: who refused it gives it back. So is one of which `look` found that it was too late: `unbegun`
+    hears of it.
     """
 
     def __init__(
@@ -62,12 +63,14 @@ class PollsUnderWay:
         *,
         ended: Callable[[PollOutcome, str], None],
         begins: Callable[[Claim], bool] = lambda claim: True,
+        unbegun: Callable[[Claim], None] = lambda claim: None,
         begin: Begin = lambda claim, ended: None,
         aside: Aside | None = None,
     ) -> None:
         self.most, self.host_limits = most, host_limits
         self._look, self._content, self._clock, self._tell = look, content, clock, tell
         self._ended, self._begins, self._begin, self._aside = ended, begins, begin, aside
+        self._unbegun = unbegun
         #: what is being polled, by token, and how that is called off
         self.under_way: dict[int, tuple[Claim, CallOff]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -179,6 +182,9 @@ class PollsUnderWay:
                 return
             answer, body = judge(claim, found, None)
             outcome = PollOutcome(claim, answer, found, body)
+        except TooLateError:
+            self._let_go(claim)
+            return
         except Exception as error:
             outcome = self._fault(claim, begun, error)
         self._end(outcome, host)
@@ -186,6 +192,9 @@ class PollsUnderWay:
     async def _poll(self, claim: Claim, host: str, begun: float) -> None:
         try:
             found = await self._look(claim)
+        except TooLateError:
+            self._let_go(claim)
+            return
         except Exception as error:
             self._end(self._fault(claim, begun, error), host)
             return
@@ -223,7 +232,16 @@ class PollsUnderWay:
             spacing=fetched.spacing,
         )
         self._ended(outcome, host)
-        del self.under_way[outcome.claim.token]
+        self._over_with(outcome.claim)
+
+    def _let_go(self, claim: Claim) -> None:
+        """Nothing was asked: there is no outcome, and its claim is to be given back."""
+        if claim.token in self.under_way:
+            self._unbegun(claim)
+            self._over_with(claim)
+
+    def _over_with(self, claim: Claim) -> None:
+        del self.under_way[claim.token]
         self._done += 1
         self._go_on()
         if len(self.under_way) <= IDLE_SHARE * self._window:

@@ -2,7 +2,8 @@
 
 Rules of this file:
 1. Nothing is claimed before the store has heard a sign of life and granted a share of the budget.
-2. A poll begins before its claim's time to begin is over, or its claim is given back: others may be at the host.
+2. A poll begins before its claim's time to begin is over, or its claim is given back: others may be at the host. That
+   is looked at when it is begun, and by who asks in the last moment before the request goes out.
 3. Without a planner the last price and the last share hold.
 """
 
@@ -63,6 +64,7 @@ class Worker:
             tell,
             ended=self._ended,
             begins=self._begins,
+            unbegun=self._unbegun,
             begin=begin,
             aside=aside,
         )
@@ -169,9 +171,13 @@ class Worker:
         # The last moment to notice that we were stopped, or that the store took its time.
         if self._clock.now() <= self._begin_by.pop(claim.token):
             return True
+        self._unbegun(claim)
+        return False
+
+    def _unbegun(self, claim: Claim) -> None:
+        """Nothing was asked of its host, and nothing is paid for."""
         self._late.append(claim)
         self.bucket.spend(-self._learning.plan.dearest)
-        return False
 
     def _ended(self, outcome: PollOutcome, host: str) -> None:
         self._recorder.add(outcome)

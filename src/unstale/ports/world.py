@@ -25,7 +25,8 @@ class Request:
     """One look at a source: where it is, what we hold of it, and how much it may cost.
 
     `etag` and `last_modified` are the validators that came with the copy we hold, as the source wrote them.
-    `limit` bounds the decoded body in bytes, `seconds` the whole poll, redirects included.
+    `limit` bounds the decoded body in bytes, `seconds` the whole poll, redirects included. What goes out later than
+    `begin_by` would come too close to another poll of its host.
     """
 
     address: str
@@ -38,6 +39,7 @@ class Request:
     seconds: float = 30.0
     #: when the copy we hold was last known equal to its source; nothing older may take its place
     since: float = -math.inf
+    begin_by: float = math.inf
 
 
 @quickly_made
@@ -89,7 +91,8 @@ class Fetcher(Protocol):
     Promises: `fetch` never raises for anything a source does, it answers FAILED with a reason; it returns within
     `request.seconds` (and a moment); it never holds more than `request.limit` decoded bytes; it never connects to
     an address that the settings do not allow, on any hop; credentials never cross origins; an answer "not modified"
-    is UNCHANGED without a body, anything with a body is CHANGED for the caller to compare.
+    is UNCHANGED without a body, anything with a body is CHANGED for the caller to compare. One that asks hosts over a
+    network may look at its clock just before it does and raise TooLateError: nothing was asked then.
     """
 
     async def fetch(self, request: Request) -> Fetched:

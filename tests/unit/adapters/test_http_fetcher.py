@@ -22,6 +22,7 @@ from support.patience import SOON
 from support.tls import certificate, server_side
 from unstale.adapters.addresses import Gate
 from unstale.adapters.http_fetcher import HttpFetcher
+from unstale.errors import TooLateError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Fetched, Request
 
@@ -61,6 +62,25 @@ def test_a_body_with_all_that_comes_with_it() -> None:
     assert got.received == len(speech)
     assert abs(got.polled_at - time.time()) < 5
     assert (got.reason, got.retry_after) == ("", None)
+
+
+def test_what_is_late_is_not_asked_over_a_new_connection_nor_over_one_that_stands() -> None:
+    async def scene(fetcher: HttpFetcher, server: Loopback) -> None:
+        request = Request(f"{server.origin}/", begin_by=time.time() - 1.0)
+        for connections in (0, 1):
+            with pytest.raises(TooLateError, match="was over before it was asked"):
+                await fetcher.fetch(request)
+            assert (len(server.asked), server.connections) == (connections, connections)
+            heard: asyncio.Future[Fetched | Exception] = asyncio.get_running_loop().create_future()
+            fetcher.begin(request, heard.set_result)
+            assert isinstance(await heard, TooLateError)
+            # The same handles ask again, and are no longer too late.
+            if not connections:
+                assert (await fetcher.fetch(Request(f"{server.origin}/"))).body == b"news"
+        assert (await fetcher.fetch(Request(f"{server.origin}/", begin_by=time.time() + 3600.0))).body == b"news"
+        assert (len(server.asked), server.connections) == (2, 2)
+
+    talk({"/": answer(b"news")}, scene)
 
 
 def test_an_empty_body_is_a_body() -> None:

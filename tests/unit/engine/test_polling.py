@@ -12,6 +12,7 @@ from unstale.engine.clock import SystemClock
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.outcomes import PollOutcome
 from unstale.engine.polling import FEW, LARGE, Begin, PollsUnderWay
+from unstale.errors import TooLateError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import CallOff, Claim, Ended, Fetched
 
@@ -25,6 +26,7 @@ class Polled:
         self.outcomes: list[PollOutcome] = []
         self.told: list[str] = []
         self.looked: list[int] = []
+        self.unbegun: list[int] = []
         self.polls = PollsUnderWay(
             most,
             self._look,
@@ -34,6 +36,7 @@ class Polled:
             lambda name, facts: self.told.append(name),
             ended=lambda outcome, host: self.outcomes.append(outcome),
             begin=begin or self._begin,
+            unbegun=lambda claim: self.unbegun.append(claim.token),
         )
 
     def _begin(self, claim: Claim, ended: Ended) -> CallOff | None:
@@ -60,6 +63,26 @@ class Polled:
 
 def played(scene: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(scene(), BUSY))  # type: ignore[arg-type]
+
+
+def test_what_was_too_late_to_ask_has_no_outcome_and_makes_room() -> None:
+    async def scene() -> None:
+        held = Polled(most=1)
+        held.start(1, 2)
+        held.end(1, TooLateError("over"))
+        assert (held.unbegun, held.outcomes, list(held.polls.under_way)) == ([1], [], [2])
+
+        async def late(claim: Claim) -> Fetched:
+            raise TooLateError("over")
+
+        held.polls._look = late
+        held.polls._begin = lambda claim, ended: None
+        held.end(2, Fetched(Answer.UNCHANGED, 7.0))
+        held.start(3)
+        await held.until(lambda: held.unbegun == [1, 3])
+        assert (len(held.outcomes), held.told, held.polls.under_way) == (1, [], {})
+
+    played(scene)
 
 
 def test_a_look_that_is_not_awaited_ends_as_one_outcome_at_once() -> None:
