@@ -16,3 +16,12 @@ def fingerprint(body: bytes, media_type: str, content: Content | None) -> str:
     True
     """
     return sha256(body if content is None else content(body, media_type)).hexdigest()
+
+
+def counted(body: bytes, media_type: str, content: Content | None) -> str:
+    """What counts, as text.
+
+    >>> counted(b"abc 12:00", "", lambda body, kind: body[:3])
+    'abc'
+    """
+    return (body if content is None else content(body, media_type)).decode("utf-8", "replace")

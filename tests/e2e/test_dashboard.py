@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import struct
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,10 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.browsing import CHROMIUM, Tab, chromium, running
 from support.patience import BUSY, SOON
 from support.shown import TOKEN, lived, shown
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.cli.compose import Application, alone
 from unstale.cli.settings import Http, Settings
 from unstale.core.learning.learner import HALF_LIVES
 from unstale.core.learning.outlook import WIDTH
@@ -30,11 +28,10 @@ from unstale.origin.server import Origin
 from unstale.origin.site import Site
 from unstale.ports import Body, Entry, Listing, Price
 
-CHROMIUM = "/usr/bin/chromium"
 if not Path(CHROMIUM).exists():
     pytest.skip(f"there is no {CHROMIUM}: install Debian's chromium", allow_module_level=True)
-sync_api = pytest.importorskip("playwright.sync_api", reason="install playwright")
-sync_playwright = pytest.importorskip("axe_playwright_python.sync_playwright", reason="install axe-playwright-python")
+pytest.importorskip("playwright.sync_api", reason="install playwright")
+pytest.importorskip("axe_playwright_python.sync_playwright", reason="install axe-playwright-python")
 
 VIEWS = {
     "": "Overview",
@@ -43,6 +40,7 @@ VIEWS = {
     "hosts": "Hosts",
     "replication": "Replication",
     "events": "Events",
+    "add": "Add sources",
     "sources/1": "Source 1",
 }
 PASSWORD = "only for looking"
@@ -64,58 +62,10 @@ HOSTILE = [
 ]
 
 
-class Tab:
-    """One window of the browser, and everything in it that should not have happened."""
-
-    def __init__(self, browser: Any, address: str, **options: Any) -> None:
-        self.context = browser.new_context(**options)
-        self.context.add_init_script(
-            "addEventListener('securitypolicyviolation', (e) => { (window.broken ??= []).push(e.violatedDirective); })"
-        )
-        self.page, self.address = self.context.new_page(), address
-        self.troubles: list[str] = []
-        self.page.on("dialog", lambda dialog: (self.troubles.append(f"dialog {dialog.message}"), dialog.dismiss()))
-        self.page.on("pageerror", lambda error: self.troubles.append(f"error {error}"))
-        self.page.on("console", lambda said: self._said(said))
-        self.page.on("request", lambda asked: self._asked(asked.url))
-
-    def _said(self, said: Any) -> None:
-        # A refusal that a test asks for is told by the browser too.
-        if said.type == "error" and "status of 4" not in said.text:
-            self.troubles.append(f"console {said.text}")
-
-    def _asked(self, place: str) -> None:
-        if not place.startswith(self.address):
-            self.troubles.append(f"asked {place}")
-
-    def go(self, view: str) -> Any:
-        self.page.goto(f"{self.address}/#/{view}")
-        self.page.get_by_role("heading", name=VIEWS.get(view) or f"Source {view[8:]}", level=1, exact=True).wait_for()
-        self.page.get_by_text("Reading the store…").wait_for(state="detached")
-        return self.page
-
-    def until(self, truth: str, seconds: float = 15.0) -> None:
-        """Wait for something to be true in the page; Playwright's own way would need eval, which the policy forbids."""
-        end = time.monotonic() + seconds
-        while not self.page.evaluate(truth):
-            assert time.monotonic() < end, truth
-            time.sleep(0.02)
-
-    def fine(self) -> None:
-        """Nothing happened that should not have."""
-        assert self.troubles == []
-        assert self.page.evaluate("[window.pwned ?? null, window.broken ?? []]") == [None, []]
-
-    def close(self) -> None:
-        self.context.close()
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -133,19 +83,8 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
             budget=0.02,
             hours=6.0,
         )
-        stop: list[Any] = []
-        with alone(settings):
-            thread = threading.Thread(target=lambda: asyncio.run(_engine(settings, stop)), daemon=True)
-            thread.start()
+        with running(settings):
             yield settings
-            stop[0]()
-            thread.join(20)
-
-
-async def _engine(settings: Settings, stop: list[Any]) -> None:
-    end, loop = asyncio.Event(), asyncio.get_running_loop()
-    stop.append(lambda: loop.call_soon_threadsafe(end.set))
-    await Application(settings).run(end)
 
 
 @pytest.fixture(scope="module")
@@ -169,8 +108,7 @@ def test_every_view_is_there_and_accessible(browser: Any, address: str, view: st
     page = tab.go(view)
     page.get_by_text("running", exact=True).wait_for()
     page.wait_for_timeout(500)
-    found = sync_playwright.Axe().run(page).response["violations"]
-    assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
+    assert tab.barriers() == []
     tab.fine()
     tab.close()
 

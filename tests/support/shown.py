@@ -17,6 +17,7 @@ from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.service import service_of
 from unstale.cli.settings import Settings
+from unstale.cli.trying import Trying
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.outlook import WIDTH, even_freshness, outlook
 from unstale.core.learning.state import kept
@@ -129,7 +130,8 @@ def shown(
         ends.append(lambda: loop.call_soon_threadsafe(stop.set))
         shelf, service = SqliteReplica(settings.store), service_of(settings)
         inner = token or TOKEN
-        more = views(service, replicas=lambda: replicas or {})
+        tries = Trying(settings)
+        more = views(service, replicas=lambda: replicas or {}, tries=tries)
         app = replica(
             shelf,
             token=inner,
@@ -147,6 +149,7 @@ def shown(
         try:
             await serve(door, "127.0.0.1", 0, token=inner, stop=stop, ready=told, ending=app.close)
         finally:
+            await tries.close()
             service.close()
             shelf.close()
 

@@ -164,6 +164,7 @@ async def run(
     """
     from unstale.adapters.environment import filled
     from unstale.cli.service import read_store, service_of
+    from unstale.cli.trying import Trying
     from unstale.server.app import replica
     from unstale.server.asking import StoreAsker
     from unstale.server.auth import OWN_NAMES, check_binding, is_near
@@ -187,7 +188,8 @@ async def run(
         check_binding(numeric, token.text if token.own or home else None)
         names = (*OWN_NAMES, _shown(host), _shown(numeric), *own.names) if home else ()
         stop = stop or ended(tied)
-        more = views(service, replicas=lambda: _others(settings))
+        tries = Trying(settings)
+        more = views(service, replicas=lambda: _others(settings), tries=tries)
         if settings.replicas.tell:
             more.append(digest_route(shelf, time.time, name))
         app = replica(
@@ -214,6 +216,7 @@ async def run(
             if weighing is not None:
                 weighing.cancel()
                 await asyncio.gather(weighing, return_exceptions=True)
+            await tries.close()
 
 
 async def beside(settings: Settings, listen: str, stop: asyncio.Event, say: Say) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from unstale.adapters.admission import Admission
     from unstale.ports import Listing, ReadStore, Store
     from unstale.service import FleetService, Terms
-    from unstale.service.records import Budget, Granted
+    from unstale.service.records import Budget, Granted, ReadList
 
 
 def read_store(settings: Settings) -> ReadStore:
@@ -97,6 +97,7 @@ def terms_of(settings: Settings) -> Terms:
         granted=lambda name: granted(settings, name),
         running=lambda: engine_runs(settings),
         listing=lambda said, before: listing_of(settings, admission(), said, before),
+        lists=lambda data: _listed(settings, admission(), data),
         file=str(settings.path or ""),
         changed_at=lambda: _written_at(settings.path),
     )
@@ -135,6 +136,17 @@ def listing_of(settings: Settings, check: Admission, said: Mapping[str, Any], be
         # An empty host is one to be found anew from the address.
         base = replace(base, host="")
     return rows.listing_of(fields, base, check if before is None else check.changing(before))
+
+
+def _listed(settings: Settings, check: Admission, data: bytes) -> ReadList:
+    """A list as it was sent, over what the settings take for granted; nothing that it names is got for it."""
+    from unstale.cli.adding import _base
+    from unstale.lists.read import read_list
+    from unstale.service.records import ReadList
+
+    found = read_list(data, base=_base(settings), check=check)
+    problems = tuple((one.line, one.reason) for one in found.problems)
+    return ReadList(tuple(found.listings), problems, found.unused)
 
 
 def granted(settings: Settings, name: str) -> Granted:

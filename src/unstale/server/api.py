@@ -14,6 +14,7 @@ from unstale.errors import InputError, StoreError
 from unstale.ports import ReadStore
 from unstale.server import bounds, endpoints, openapi
 from unstale.server.api_fleet import FleetRoutes
+from unstale.server.api_lists import Lists
 from unstale.server.api_sources import Sources
 from unstale.server.endpoints import Call, Endpoint, as_json
 from unstale.server.endpoints import refusal as refusal
@@ -68,6 +69,7 @@ def api(
     table: list[Endpoint] = [
         *FleetRoutes(service, slowly).endpoints(),
         *Sources(service, asker).endpoints(),
+        *Lists(service).endpoints(),
         *NewsFeeds(service, slowly).endpoints(),
     ]
     more: list[BaseRoute] = [Route("/metrics", Metrics(service, served, slowly).tell)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from typing import Any
 
 from unstale.errors import InputError, sentence
@@ -11,12 +12,14 @@ from unstale.server.endpoints import GUARDED, IF_MATCH, Call, Endpoint, Refused,
 from unstale.server.shapes import several, stamp, text, whole
 from unstale.server.shelf import Asker
 from unstale.service import FleetService, documents
+from unstale.service.saved import SavedSearch
 from unstale.units import DAY, parse_duration
 
 #: sources that one answer lists, and that one request adds
 LISTED, ADDED = 1000, 500_000
 #: seconds that a request may wait for a poll
 PATIENCE = 60.0
+_ALL = 2**62
 _WAIT = shapes.like(r"[0-5]?[0-9](\.[0-9]{1,3})?s|60s|1min", 10, "10s")
 
 
@@ -32,6 +35,7 @@ class Sources:
         """The table."""
         at, one = "/api/v1/sources", "/api/v1/sources/{source}"
         searching = {
+            "search": text(500),
             "text": text(500),
             "host": text(253),
             "kind": text(),
@@ -44,7 +48,8 @@ class Sources:
                 "GET",
                 at,
                 self.search,
-                "Sources after an id, by address, host, kind or whether they are paused; "
+                "Sources after an id, by a search like `tag:news failing fresh<0.5`, or by address, host, kind or "
+                "whether they are paused; "
                 "`after` of the answer asks for those that follow.",
                 models.SOURCES,
                 query=searching,
@@ -117,6 +122,29 @@ class Sources:
             ),
             Endpoint(
                 "POST",
+                "/api/v1/edits",
+                self.edits,
+                "Change what is said of many sources, by id, address or search: the same for each, and their tags.",
+                models.EDITED,
+                takes=models.EDITS,
+            ),
+            Endpoint(
+                "GET",
+                "/api/v1/searches",
+                self.searches,
+                "The searches that were saved under a name.",
+                models.SEARCHES,
+            ),
+            Endpoint(
+                "PUT",
+                "/api/v1/searches",
+                self.save_searches,
+                "Save searches in place of those that were.",
+                models.SEARCHES,
+                takes=models.SEARCHES,
+            ),
+            Endpoint(
+                "POST",
                 "/api/v1/removals",
                 self.removals,
                 "Forget sources, by id or address, all at once.",
@@ -128,9 +156,15 @@ class Sources:
     async def search(self, call: Call) -> Any:
         """A part of the list."""
         asked = {"limit": 100, **call.query}
+        search = asked.pop("search", "")
 
         def read() -> Any:
-            ids = self._service.store.search(**asked)
+            if search:
+                # What fulfils both, some at a time.
+                found, most = set(self._service.found(search)), asked["limit"]
+                ids = [one for one in self._service.store.search(**{**asked, "limit": _ALL}) if one in found][:most]
+            else:
+                ids = self._service.store.search(**asked)
             more = ids[-1] if len(ids) == asked["limit"] else None
             return {"sources": [documents.source(one) for one in self._service.views(ids)], "after": more}
 
@@ -139,6 +173,32 @@ class Sources:
     async def one(self, call: Call) -> Any:
         """One source with its copy."""
         return await asyncio.to_thread(self._one, call.source)
+
+    async def edits(self, call: Call) -> Any:
+        """Change many alike; those that are not listed are counted."""
+        body = call.body
+        more, less, changes = body.get("add_tags", []), body.get("remove_tags", []), body.get("changes")
+
+        def do() -> Any:
+            ids, unknown = self._which(body)
+            if ids and changes:
+                self._service.edit(ids, changes)
+            if ids and (more or less):
+                self._service.tag(ids, more, less)
+            return {"edited": len(ids), "unknown": unknown}
+
+        async with self._editing:
+            return await asyncio.to_thread(do)
+
+    async def searches(self, _: Call) -> Any:
+        """Those that were saved."""
+        return {"searches": [asdict(one) for one in await asyncio.to_thread(self._service.searches)]}
+
+    async def save_searches(self, call: Call) -> Any:
+        """Others in their place."""
+        made = [SavedSearch(**one) for one in call.body["searches"]]
+        await asyncio.to_thread(self._service.save_searches, made)
+        return {"searches": [asdict(one) for one in made]}
 
     async def removals(self, call: Call) -> Any:
         """Forget many; those that are not listed are counted: what was to be gone is."""
@@ -218,7 +278,8 @@ class Sources:
         addresses, numbers = body.get("addresses", []), {int(source) for source in body.get("sources", [])}
         found = [self._service.store.find(address) for address in addresses]
         there = [one.id for one in self._service.store.listings(sorted(numbers))]
-        ids = sorted({*there, *(source for source in found if source is not None)})
+        sought = self._service.found(body["search"]) if "search" in body else []
+        ids = sorted({*there, *sought, *(source for source in found if source is not None)})
         return ids, len(numbers) - len(there) + found.count(None)
 
     async def poll(self, call: Call) -> Any:

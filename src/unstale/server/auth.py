@@ -26,7 +26,7 @@ CHALLENGE = (b"www-authenticate", b'Bearer realm="unstale"')
 _SAFE = ("GET", "HEAD", "OPTIONS")
 #: paths that tell nothing but whether we live; a hub's path is its own secret
 _OPEN, _HUBS = ("/healthz", "/readyz"), "/websub/"
-_LISTS = ("/api/v1/sources", "/api/v1/hints", "/api/v1/removals")
+_LISTS = ("/api/v1/sources", "/api/v1/hints", "/api/v1/removals", "/api/v1/edits", "/api/v1/lists")
 #: spellings of our own names that are remembered
 _PASSED = 64
 

@@ -83,7 +83,11 @@ _PLAIN: Shape = {
 OPTIONS: Shape = {
     "type": "object",
     "additionalProperties": {
-        "anyOf": [*_PLAIN["anyOf"], several(_PLAIN, 100), {"type": "object", "additionalProperties": _PLAIN}]
+        "anyOf": [
+            *_PLAIN["anyOf"],
+            several(_PLAIN, 100),
+            {"type": "object", "additionalProperties": {"anyOf": [*_PLAIN["anyOf"], several(_PLAIN, 100)]}},
+        ]
     },
 }
 LENGTH = {**number(), "description": "A length of time, in seconds."}

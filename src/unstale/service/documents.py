@@ -10,6 +10,7 @@ from unstale.ports import Edition, Listing, Observation
 from unstale.secrecy import shown_address
 from unstale.service.beliefs import BeliefPoint
 from unstale.service.collections import CollectionView
+from unstale.service.noise import Noise
 from unstale.service.records import (
     Budget,
     EngineState,
@@ -197,6 +198,7 @@ def explanation(one: Explanation) -> dict[str, Any]:
     told: dict[str, Any] = finite(
         {
             "sentence": one.sentence,
+            "noise": one.noise,
             "interval": one.interval,
             "bound": one.bound,
             "waits_for": view.waits_for,
@@ -206,6 +208,13 @@ def explanation(one: Explanation) -> dict[str, Any]:
         }
     )
     return source(view) | told
+
+
+def noise(one: Noise | None) -> dict[str, Any]:
+    """What makes a source change at nearly every poll, and what could be left out; all empty if nothing does."""
+    if one is None:
+        return {"polls": 0, "changed": 0, "offer": {}, "lines": []}
+    return {"polls": one.polls, "changed": one.changed, "offer": one.offer, "lines": [list(line) for line in one.lines]}
 
 
 def preview(one: Preview) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from unstale.ports import ReadStore
 from unstale.secrecy import shown_address
 from unstale.service.collections import USED, collections
 from unstale.service.moment import Moment, listed, reasons
+from unstale.service.noise import noise
 from unstale.service.records import Explanation, SourceView
 from unstale.service.words import coming, span
 
@@ -34,6 +35,7 @@ def explain(store: ReadStore, moment: Moment, source: int) -> Explanation | None
     wait = float(moment.waits(rows)[0])
     bound = moment.bound(row, wait)
     weight, budget = _twice(moment, row, view, wait, bound)
+    noisy = noise(store, source)
     return Explanation(
         at=moment.now,
         source=view,
@@ -47,6 +49,7 @@ def explain(store: ReadStore, moment: Moment, source: int) -> Explanation | None
         twice_weight=weight,
         twice_budget=budget,
         polls=tuple(store.observations(source, SHOWN)),
+        noise="" if noisy is None else noisy.sentence(source),
     )
 
 

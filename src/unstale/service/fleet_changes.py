@@ -12,7 +12,7 @@ from unstale.engine.config import scheduler_of
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.outcomes import PollOutcome, entries_of
 from unstale.errors import InputError, StoreError, sentence
-from unstale.ports import Claim, Listing, ReadStore, Store
+from unstale.ports import Claim, Listing, ReadStore, Store, tags_of
 from unstale.service.hints import hasten
 from unstale.service.records import Terms
 
@@ -62,6 +62,17 @@ class FleetChanges:
     def edit(self, sources: Sequence[int], changes: Mapping[str, Any]) -> int:
         """Change what is said of sources; beliefs and copies stay. How many there are."""
         made = [self.terms.listing({"address": one.address, **changes}, one) for one in self.store.listings(sources)]
+        if made:
+            self.writer.add(made, self.clock(), duplicates="replace")
+        return len(made)
+
+    def tag(self, sources: Sequence[int], more: Sequence[str], less: Sequence[str] = ()) -> int:
+        """File sources under more tags, and under some no longer. How many there are."""
+        made = []
+        for one in self.store.listings(sources):
+            tags = [tag for tag in dict.fromkeys([*tags_of(one.options), *more]) if tag not in less]
+            rest = {name: value for name, value in one.options.items() if name != "tags"}
+            made.append(replace(one, options=rest | ({"tags": tags} if tags else {})))
         if made:
             self.writer.add(made, self.clock(), duplicates="replace")
         return len(made)

@@ -21,6 +21,8 @@ from unstale.service import explain as explaining
 from unstale.service import status as stating
 from unstale.service.beliefs import POLLS, BeliefPoint, believed
 from unstale.service.collections import CollectionView, collections
+from unstale.service.columns import SourceColumns
+from unstale.service.columns import read as read_columns
 from unstale.service.course import gathered
 from unstale.service.fleet_changes import FleetChanges
 from unstale.service.moment import ENGINE, Moment, Whole, engine_says, listed, reasons
@@ -38,6 +40,8 @@ from unstale.service.records import (
     Status,
     Totals,
 )
+from unstale.service.saved import SAVED, SavedSearch, kept_searches, read_searches
+from unstale.service.search import parse
 
 #: sources that a status lists
 WORST = 20
@@ -77,6 +81,23 @@ class FleetService(FleetChanges):
         place = {source: row for row, source in enumerate(moment.standing.source.tolist())}
         rows = np.array([place[source] for source in sources if source in place], dtype=np.int64)
         return moment.views(rows, listed(self.store, sources), reasons(self.store, moment, rows))
+
+    def columns(self, before: SourceColumns | None = None) -> SourceColumns:
+        """All sources in columns, to be searched; what `before` has read and still holds is not read again."""
+        return read_columns(self.store, self.moment, before)
+
+    def found(self, search: str) -> list[int]:
+        """The sources that a search means, rising."""
+        terms = parse(search)
+        return self.columns().all(terms)
+
+    def searches(self) -> list[SavedSearch]:
+        """The searches that were saved, in the order in which they are shown."""
+        return read_searches(self.store.setting(SAVED))
+
+    def save_searches(self, searches: Sequence[SavedSearch]) -> None:
+        """Save searches in place of those that were."""
+        self.writer.record([], settings={SAVED: kept_searches(searches)})
 
     def explain(self, source: int) -> Explanation:
         """Why a source is polled as it is."""

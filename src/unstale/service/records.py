@@ -26,6 +26,19 @@ def _no_listing(said: Mapping[str, Any], before: Listing | None) -> Listing:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadList:
+    """A list of sources as it was read: those in it, bad lines with what is wrong, and what nobody here reads."""
+
+    listings: tuple[Listing, ...]
+    problems: tuple[tuple[int, str], ...] = ()
+    unused: tuple[str, ...] = ()
+
+
+def _no_lists(data: bytes) -> ReadList:
+    raise InputError(sentence("lists", "of sources", "cannot be judged here", "give the terms `lists`"))
+
+
+@dataclass(frozen=True, slots=True)
 class Granted:
     """What the settings grant a host: seconds between polls, polls at a time, most cost per second, hours in words."""
 
@@ -48,6 +61,8 @@ class Terms:
     granted: Callable[[str], Granted] = lambda name: Granted()
     running: Callable[[], bool | None] = _no_engine
     listing: MakeListing = _no_listing
+    #: reads a list of sources in any form that people keep
+    lists: Callable[[bytes], ReadList] = _no_lists
     file: str = ""
     changed_at: Callable[[], float] = lambda: 0.0
 
@@ -222,6 +237,8 @@ class Explanation:
     twice_weight: float
     twice_budget: float
     polls: tuple[Observation, ...] = ()
+    #: what is to be said of a source that changes at nearly every poll, empty for others
+    noise: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,10 @@ from unstale.cli.settings import Settings
 from unstale.core.learning.outlook import WIDTH, outlook
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Entry, Listing
-from unstale.server.dashboard import columns
-from unstale.server.dashboard.columns import Reader, SourceColumns, read
-from unstale.service import FleetService
+from unstale.server.dashboard.reader import Reader
+from unstale.service import FleetService, columns
+from unstale.service.columns import SourceColumns
+from unstale.service.search import parse
 
 NOW = 1_763_236_800.0
 COUNT = 120
@@ -70,7 +71,7 @@ def service(place: Path) -> Iterator[FleetService]:
 
 @pytest.fixture
 def fleet(service: FleetService) -> SourceColumns:
-    return read(service)
+    return service.columns()
 
 
 def rows_of(service: FleetService) -> list[dict[str, Any]]:
@@ -122,11 +123,11 @@ def test_search_finds_what_contains_the_text(
         for row in sorted(rows_of(service), key=lambda row: (-row["weight"], row["id"]))
         if text.strip().lower() in row["address"]
     ]
-    got, total = fleet.find(text=text, sort="weight", down=True, limit=COUNT)
+    got, total = fleet.find(parse(text), sort="weight", down=True, limit=COUNT)
     assert got == want
     assert total in (len(want), None)
     assert (total is None) == (most == 7 and bool(text.strip()) and len(want) > 7)
-    assert fleet.find(text=text, sort="weight", down=True, offset=3, limit=4)[0] == want[3:7]
+    assert fleet.find(parse(text), sort="weight", down=True, offset=3, limit=4)[0] == want[3:7]
 
 
 def test_states_and_hosts(service: FleetService, fleet: SourceColumns) -> None:
@@ -138,11 +139,11 @@ def test_states_and_hosts(service: FleetService, fleet: SourceColumns) -> None:
         "stale": lambda row: row["fresh"] < 0.5 and not row["never"] and not row["paused"],
     }.items():
         want = [row["id"] for row in rows if has(row)]
-        assert fleet.find(state=state, limit=COUNT) == (want, len(want))
+        assert fleet.find(parse(state), limit=COUNT) == (want, len(want))
         assert want, state
     want = [row["id"] for row in rows if row["host"] == "h1.example" and "even" in row["address"]]
-    assert fleet.find(host="h1.example", text="even", limit=COUNT) == (want, len(want))
-    assert fleet.find(host="elsewhere") == ([], 0)
+    assert fleet.find(parse("host:h1.example even"), limit=COUNT) == (want, len(want))
+    assert fleet.find(parse("host:elsewhere")) == ([], 0)
 
 
 def test_addresses_are_read_again_only_after_an_edit(tmp_path: Path) -> None:
@@ -150,17 +151,17 @@ def test_addresses_are_read_again_only_after_an_edit(tmp_path: Path) -> None:
     store.add([Listing("https://a.example/1")], NOW)
     service = service_of(Settings(store=str(tmp_path / "s.db")))
     service.clock = lambda: NOW
-    first = read(service)
-    assert read(service, first).names is first.names
+    first = service.columns()
+    assert service.columns(first).names is first.names
     store.add([Listing("https://a.example/2")], NOW)
-    second = read(service, first)
-    assert second.find(text="/2") == ([2], 1)
+    second = service.columns(first)
+    assert second.find(parse("/2")) == ([2], 1)
     store.remove([1])
     stale = SourceColumns(
-        **{name: getattr(read(service), name) for name in SourceColumns.__slots__ if name != "names"},
+        **{name: getattr(service.columns(), name) for name in SourceColumns.__slots__ if name != "names"},
         names=second.names,
     )
-    assert stale.find(text="example") == ([2], 1), "a name of a source that is gone finds nothing"
+    assert stale.find(parse("example")) == ([2], 1), "a name of a source that is gone finds nothing"
     service.close()
     store.close()
 
@@ -169,8 +170,8 @@ def test_an_empty_store_has_an_empty_table(tmp_path: Path) -> None:
     SqliteStore(tmp_path / "s.db").close()
     service = service_of(Settings(store=str(tmp_path / "s.db")))
     service.clock = lambda: NOW
-    assert read(service).find(text="a", sort="fresh") == ([], 0)
-    assert read(service).find(sort="fresh") == ([], 0)
+    assert service.columns().find(parse("a"), sort="fresh") == ([], 0)
+    assert service.columns().find(sort="fresh") == ([], 0)
     service.close()
 
 

@@ -68,7 +68,7 @@ def test_the_table_shows_what_the_api_would(seen: Seen) -> None:
     assert [one["id"] for one in found["sources"]] == [3, 2]
     assert (found["total"], found["sorted"]) == (3, True)
     assert found["sources"][0]["address"] == "https://a.example/2"
-    assert seen.sorted("text=EXAMPLE/1")["total"] == 1
+    assert seen.sorted("search=EXAMPLE/1")["total"] == 1
     for wrong in ("sort=size", "state=gone", "limit=0", "limit=100000", "offset=-1", "down=perhaps", "what=1"):
         assert seen.get(f"table?{wrong}", 400)["detail"]
 

@@ -12,14 +12,19 @@ from starlette.routing import Route
 
 from unstale.server import endpoints, shapes
 from unstale.server.api_sources import Sources
-from unstale.server.dashboard.columns import STATES, Reader
+from unstale.server.dashboard.reader import Reader
+from unstale.server.dashboard.trials import Trials, Tries
 from unstale.server.endpoints import NOT_KEPT, Call, Endpoint, Refused
 from unstale.server.headers import well_formed
 from unstale.server.models import SOURCE
 from unstale.server.shapes import maybe, number, record, several, stamp, text, whole
 from unstale.server.slowly import Slowly
 from unstale.service import FleetService, documents
-from unstale.service.difference import difference, lines_of, readable
+from unstale.service.compared import FORMS, compared
+from unstale.service.difference import readable
+from unstale.service.entries import entries
+from unstale.service.noise import noise
+from unstale.service.search import parse
 
 Say = Callable[[], Mapping[str, Any]]
 
@@ -32,7 +37,14 @@ WAYS = 500
 _TABLE = record(sources=several(SOURCE), total=maybe(whole(0)), sorted=shapes.FLAG, as_of=maybe(shapes.MOMENT))
 _POINT = record(at=maybe(shapes.MOMENT), change_rate=number(), low=number(), high=number())
 _DIFFERENCE = record(
-    lines=several(several(text(1000), 2, 2)), cut=shapes.FLAG, same=shapes.FLAG, old=whole(0), new=whole(1)
+    lines=several(several(text(1000), 2, 2)),
+    rows=several({}),
+    cut=shapes.FLAG,
+    same=shapes.FLAG,
+    old=whole(0),
+    new=whole(1),
+    form=text(among=list(FORMS)),
+    forms=several(text(among=list(FORMS))),
 )
 _NOTHING: Mapping[str, Any] = {}
 #: kinds of content that browsers show as pages
@@ -69,15 +81,13 @@ class Views:
         """The table."""
         one = "/dashboard/sources/{source}"
         wanted = {
-            "text": text(200),
-            "host": text(253),
-            "state": text(among=list(STATES)),
+            "search": text(500),
             "sort": text(among=SORTS),
             "down": shapes.FLAG,
             "offset": whole(0, 100_000),
             "limit": whole(1, 200),
         }
-        pair = {"old": whole(0), "new": whole(1)}
+        pair = {"old": whole(0), "new": whole(1), "form": text(among=list(FORMS))}
         anything: dict[str, Any] = {"type": "object"}
         return [
             Endpoint("GET", "/dashboard/table", self.table, "Sources in any order.", _TABLE, query=wanted),
@@ -90,12 +100,26 @@ class Views:
             ),
             Endpoint(
                 "GET",
+                f"{one}/noise",
+                self.noise,
+                "What differs each time, of a source that changes at nearly every poll.",
+                anything,
+            ),
+            Endpoint(
+                "GET",
                 f"{one}/difference",
                 self.difference,
                 "How two versions differ, or one version whole.",
                 _DIFFERENCE,
                 query=pair,
                 needs=frozenset(["new"]),
+            ),
+            Endpoint(
+                "GET",
+                f"{one}/entries",
+                self.entries,
+                "The entries of a feed, newest first: all that its kept versions had.",
+                anything,
             ),
             Endpoint(
                 "GET",
@@ -113,16 +137,17 @@ class Views:
     async def table(self, call: Call) -> Any:
         """A part of all sources, sorted; until they have been read for the first time, in the order of their ids."""
         asked = dict(call.query)
+        terms = parse(asked.pop("search", ""))
         columns = await self._reader.ready(FIRST)
 
         def read() -> Any:
             if columns is None:
-                plain = {name: asked[name] for name in ("text", "host") if asked.get(name)}
-                ids = self._service.store.search(limit=asked.get("limit", 50), **plain)
+                word = next((str(one.value) for one in terms if one.name == "text" and not one.negated), "")
+                ids = self._service.store.search(word, limit=asked.get("limit", 50))
                 rows = [documents.source(one) for one in self._service.views(ids)]
                 return {"sources": rows, "total": None, "sorted": False, "as_of": None}
-            ids, total = columns.find(**asked)
-            rows = [documents.source(one) for one in columns.views(self._service, ids)]
+            ids, total = columns.find(terms, **asked)
+            rows = [documents.source(one) for one in columns.views(ids)]
             return {"sources": rows, "total": total, "sorted": True, "as_of": stamp(columns.moment.now)}
 
         return await asyncio.to_thread(read)
@@ -136,6 +161,12 @@ class Views:
 
         return await asyncio.to_thread(read)
 
+    async def noise(self, call: Call) -> Any:
+        """What could be left out."""
+        await self._sources.known(call.source)
+        async with self._comparing:
+            return documents.noise(await asyncio.to_thread(noise, self._service.store, call.source))
+
     async def difference(self, call: Call) -> Any:
         """Two versions compared; without an old one, the new one as it is."""
         old, new = int(call.query.get("old", 0)), int(call.query["new"])
@@ -147,14 +178,19 @@ class Views:
                     raise Refused(404, f"version {version} of source {call.source} is not kept")
                 if not readable(copy.body.data, copy.body.media_type):
                     raise Refused(415, f"version {version} is not text: take it from /copies/{call.source}")
-            bodies = [copy.body.data for copy in found.values() if copy is not None]
-            if old:
-                return difference(bodies[0], bodies[-1]) | {"old": old, "new": new}
-            lines, cut = lines_of(bodies[0])
-            return {"lines": [[" ", line] for line in lines], "cut": cut, "same": True, "old": 0, "new": new}
+            bodies = [copy.body for copy in found.values() if copy is not None]
+            (kind,) = (one.kind for one in self._service.store.listings([call.source]))
+            told = compared(bodies[0] if old else None, bodies[-1], kind, call.query.get("form"))
+            return told | {"old": old, "new": new}
 
         async with self._comparing:
             return await asyncio.to_thread(read)
+
+    async def entries(self, call: Call) -> Any:
+        """What a feed told of, also what it has left out since."""
+        await self._sources.known(call.source)
+        async with self._comparing:
+            return {"entries": await asyncio.to_thread(entries, self._service.store, call.source)}
 
     async def framed(self, call: Call) -> Any:
         """A version that browsers show as a page, under a policy that lets it be looked at and do nothing."""
@@ -200,6 +236,7 @@ class Views:
         return await asyncio.to_thread(read)
 
 
-def views(service: FleetService, *, replicas: Say = lambda: _NOTHING) -> list[Route]:
-    """The routes of the dashboard, to be served beside the API's."""
-    return endpoints.routes(Views(service, replicas).endpoints())
+def views(service: FleetService, *, replicas: Say = lambda: _NOTHING, tries: Tries | None = None) -> list[Route]:
+    """The routes of the dashboard, to be served beside the API's; nothing can be tried without `tries`."""
+    more = [] if tries is None else Trials(service, tries).endpoints()
+    return endpoints.routes([*Views(service, replicas).endpoints(), *more])

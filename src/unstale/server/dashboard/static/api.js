@@ -24,9 +24,9 @@ export async function get(path, query = {}, options = {}) {
   return answered(await fetch(text ? `${path}?${text}` : path, { headers: { accept: "application/json" }, ...options }));
 }
 
-export async function send(method, path, body) {
+export async function send(method, path, body, options = {}) {
   return answered(await fetch(path, {
-    method, headers: { "content-type": "application/json", "x-unstale-word": session.word },
+    ...options, method, headers: { "content-type": "application/json", "x-unstale-word": session.word },
     body: body === undefined ? undefined : JSON.stringify(body),
   }));
 }

@@ -4,17 +4,19 @@ import { meet, send, session } from "./api.js";
 import { fill, h, note } from "./dom.js";
 import { ago } from "./format.js";
 import { listen, live } from "./live.js";
+import { add } from "./views/add.js";
 import { budget } from "./views/budget.js";
 import { events } from "./views/events.js";
 import { hosts } from "./views/hosts.js";
 import { login } from "./views/login.js";
 import { overview } from "./views/overview.js";
 import { replication } from "./views/replication.js";
+import { keyboard } from "./keyboard.js";
 import { source } from "./views/source.js";
 import { sources } from "./views/sources.js";
 
 const VIEWS = [["", "Overview", overview], ["budget", "Budget", budget], ["sources", "Sources", sources],
-  ["hosts", "Hosts", hosts], ["replication", "Replication", replication], ["events", "Events", events]];
+  ["add", "Add", add], ["hosts", "Hosts", hosts], ["replication", "Replication", replication], ["events", "Events", events]];
 const place = document.getElementById("view");
 let leave = () => {};
 let turn = 0;
@@ -118,6 +120,7 @@ async function invited() {
 
 frame();
 engine();
+keyboard();
 try {
   await invited();
   await enter();

@@ -27,18 +27,33 @@ export function fill(element, ...children) {
 }
 
 /** The address of a source: a link only if a browser opens it as a site, and never with a word about us. */
-export function address(text) {
+export function address(text, name = text) {
   let web = false;
   try { web = ["http:", "https:"].includes(new URL(text).protocol); } catch { /* Not an address that browsers know. */ }
-  return web ? h("a", { href: text, rel: "noopener noreferrer", target: "_blank" }, text) : h("span", {}, text);
+  return web ? h("a", { href: text, rel: "noopener noreferrer", target: "_blank" }, name) : h("span", {}, name);
 }
 
-/** A short message that goes away by itself. */
-export function note(text, bad = false) {
-  const shown = h("p", { class: bad ? "note bad" : "note" }, text);
+/** A short message that goes away by itself, with something that can be done about it, if there is. */
+export function note(text, bad = false, action = null, wait = bad ? 10000 : 5000) {
+  const shown = h("p", { class: bad ? "note bad" : "note" }, text,
+    action ? h("button", { type: "button", class: "quiet", onclick: () => { shown.remove(); action.does(); } }, action.name) : null);
   document.getElementById("notes").append(shown);
-  setTimeout(() => shown.remove(), bad ? 10000 : 5000);
+  setTimeout(() => shown.remove(), wait);
+  return shown;
 }
+
+/** Words between commas, each once. */
+export const words = (text) => [...new Set(text.split(",").map((one) => one.trim()).filter(Boolean))];
+
+/** The lines of a text that say something. */
+export const lines = (text) => text.split("\n").map((one) => one.trim()).filter(Boolean);
+
+/** What a search for a tag or a host is written like. */
+export const term = (name, value) => `${name}:${/[\s"]/.test(value) ? `"${value.replaceAll('"', "")}"` : value}`;
+
+/** A label and its field, one below the other; `about` is said beneath. */
+export const field = (name, input, about = "") => h("div", { class: "field" }, h("label", { for: input.id }, name), input,
+  about ? h("small", {}, about) : null);
 
 /** Wait until somebody has stopped typing. */
 export function calmly(work, wait = 150) {

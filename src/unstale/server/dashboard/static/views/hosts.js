@@ -1,7 +1,7 @@
 // Hosts: what they are granted, and how many of their sources are in trouble.
 
 import { get } from "../api.js";
-import { fill, h, table } from "../dom.js";
+import { fill, h, table, term } from "../dom.js";
 import { count, short, span } from "../format.js";
 
 export async function hosts(place, context) {
@@ -10,7 +10,7 @@ export async function hosts(place, context) {
   fill(place, h("h1", {}, "Hosts"),
     h("p", { class: "muted" }, "A host is asked no more often than its owner would like: polls are spaced, few at a time, within its cap and its hours. Where a cap binds, its sources pay a surcharge, told here."),
     table("Hosts", ["Host", "Sources", "Paused", "Failing", "Spacing", "At a time", "Cap", "Surcharge", "Hours"], rows.map((row) => [
-      h("a", { href: `#/sources?${new URLSearchParams({ host: row.host })}` }, short(row.host) || "(none)"), count(row.sources),
+      h("a", { href: `#/sources?${new URLSearchParams({ search: term("host", row.host) })}` }, short(row.host) || "(none)"), count(row.sources),
       count(row.paused), row.failing ? h("span", { class: "bad" }, count(row.failing)) : "0",
       row.spacing === undefined ? "–" : span(row.spacing), row.concurrency ?? "–",
       row.budget_per_day ? `${count(row.budget_per_day)} / day` : "none", row.surcharge > 1.01 ? `× ${count(row.surcharge)}` : "none", row.windows || "any",

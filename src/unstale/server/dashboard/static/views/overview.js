@@ -8,6 +8,15 @@ import { live } from "../live.js";
 
 const SPANS = [["1h", "hour"], ["1d", "day"], ["7d", "week"], ["30d", "month"]];
 
+/** Where there is nothing yet: what to do first. */
+function begin(stands) {
+  const step = (name, text, link, action) => h("li", {}, h("strong", {}, name), h("p", {}, text), h("a", { class: "button", href: link }, action));
+  return h("section", { class: "card" }, h("h2", {}, "Begin"), h("p", {}, "There are no sources yet."), h("ol", { class: "steps" },
+    step("Add something", "A page, a feed, a file: one address, a list of them, or the export of another program.", "#/add", "Add sources"),
+    step("Choose a budget", `All polls together may cost ${count(stands.budget_per_day)} a day. The curve shows what more or less would give.`, "#/budget", "See the curve"),
+    step("See the first copies arrive", stands.engine.running ? "The engine runs: each source is polled once, then as often as pays." : "No engine runs yet: start one with `unstale run`.", "#/sources?sort=id&down=true", "All sources")));
+}
+
 export async function overview(place, context) {
   const parts = Object.fromEntries(["hero", "tiles", "curve", "work", "given", "collections", "worst"].map((name) => [name, h("div", {})]));
   let since = "1d";
@@ -57,7 +66,8 @@ export async function overview(place, context) {
     const answered = sum("polls") - sum("failed");
     const counts = stands.sources;
     const begun = stands.first_round;
-    const none = !counts.total ? "There are no sources yet. Add one with: unstale add ADDRESS" : counts.total === counts.paused ? "All sources are paused." : "";
+    if (!counts.total) { fill(parts.hero, begin(stands)); fill(parts.tiles); return; }
+    const none = counts.total === counts.paused ? "All sources are paused." : "";
     const even = stands.freshness_even === null ? "mostly a guess until sources were polled twice" : `${percent(stands.freshness_even)} if all were polled equally often for the same budget${give(stands.freshness_even_error)}`;
     const round = begun ? `First round: ${count(begun.done)} of ${count(begun.of)} sources polled, about ${span(begun.left)} left${engine.running ? "" : " once an engine runs"}.` : "";
     fill(parts.hero, h("div", { class: "hero" }, none ? h("p", {}, none) : [
@@ -81,7 +91,7 @@ export async function overview(place, context) {
         h("a", { href: `#/sources/${one.id}` }, one.address), one.state, count(one.members), percent(one.precision, 0), percent(one.silence, 0), span(one.interval)]))] : []);
     fill(parts.worst, h("h2", {}, "Most in need"), h("p", { class: "muted" }, `${count(counts.total)} sources: ${count(counts.failing)} failing, ${count(counts.paused)} paused, ${count(counts.never_answered)} never answered. Expected age of a copy: ${span(stands.age)}.`),
       table("Sources most in need", ["Source", "Fresh", "Age", "Checked", "Next poll"], stands.worst.slice(0, 8).map((one) => [
-        h("a", { href: `#/sources/${one.id}`, title: one.address }, short(one.address)), percent(one.fresh, 0), span(one.age), ago(one.checked_at), due(one.due_at)]), "No sources yet. Add one with: unstale add ADDRESS"));
+        h("a", { href: `#/sources/${one.id}`, title: one.address }, short(one.address)), percent(one.fresh, 0), span(one.age), ago(one.checked_at), due(one.due_at)]), "No sources yet."));
   }
 
   async function given() {

@@ -1,13 +1,16 @@
 // One source: why it is polled as it is, what polls taught, its versions, and what can be done.
 
-import { get, operator, send } from "../api.js";
+import { get } from "../api.js";
 import { chart } from "../chart.js";
-import { address, fill, h, note, table, tile } from "../dom.js";
-import { ago, bytes, count, due, every, parsed, percent, seconds, span } from "../format.js";
+import { address, fill, h, table, term, tile } from "../dom.js";
+import { ago, bytes, count, due, every, percent, seconds, short, span } from "../format.js";
 import { live } from "../live.js";
+import { editing } from "./editing.js";
+import { versions } from "./versions.js";
 
-const PAGES = /^(text\/html|application\/xhtml\+xml|image\/svg\+xml)\s*(;|$)/i;
 const ROWS = { changed: 3, unchanged: 2, failed: 1 };
+
+const wants = (context) => context.query.has("new");
 
 export async function source(place, context) {
   const at = `/api/v1/sources/${context.id}`;
@@ -19,7 +22,10 @@ export async function source(place, context) {
   async function head() {
     const [one, why] = await Promise.all([get(at), get(`${at}/explain`)]);
     if (!context.current()) return null;
-    fill(parts.head, h("p", { class: "address" }, address(one.address)), h("p", { class: "why" }, why.sentence),
+    const tags = [one.options.tags ?? []].flat();
+    if (one.options.title) document.title = `${one.options.title.slice(0, 100)} · Unstale`;
+    fill(parts.head, one.options.title ? h("h2", { class: "title" }, one.options.title) : null, h("p", { class: "address" }, address(one.address)),
+      tags.length ? h("p", { class: "tags" }, tags.map((tag) => h("a", { class: "chip", href: `#/sources?${new URLSearchParams({ search: term("tag", tag) })}` }, short(tag, 40)))) : null, h("p", { class: "why" }, why.sentence),
       h("dl", { class: "tiles" },
         tile("fresh now", percent(one.fresh), `expected age ${one.checked_at ? span(one.age) : "unknown"}`),
         tile("changes", one.change_rate ? every(one.change_rate) : "unknown", one.change_rate ? `90 % sure: every ${span(1 / one.change_rate_high)} to ${span(1 / one.change_rate_low)}` : ""),
@@ -68,82 +74,28 @@ export async function source(place, context) {
     { y: (value) => count(value, 2), logY: true, height: 190, said: `The believed change rate after each poll, now ${count(daily("change_rate").at(-1))} changes a day.` });
   }
 
-  async function versions() {
-    const { versions: all } = await get(`${at}/versions`);
-    if (!context.current()) return;
-    const shown = h("div", {});
-    const compare = async (old, now) => {
-      fill(shown, h("p", { class: "muted" }, "Comparing…"));
-      try { fill(shown, difference(await get(`/dashboard/sources/${context.id}/difference`, { old: old || "", new: now }))); } catch (error) { fill(shown, h("p", { class: "bad" }, error.message)); }
-    };
-    const page = (version) => fill(shown, h("h3", {}, `Version ${version} as a page`),
-      h("p", { class: "muted" }, "Nothing of it runs, and nothing is asked for: pictures, styles and links that are elsewhere do not work here."),
-      h("iframe", { class: "page", sandbox: "", referrerpolicy: "no-referrer", title: `Version ${version} as a page`, src: `/dashboard/sources/${context.id}/frame?version=${version}` }));
-    fill(parts.versions, h("h2", {}, "Versions of the copy"), table("Versions", ["Version", "Taken", "Type", "Size", "Look"], all.slice(0, 50).map((one, i) => [
-      String(one.version), ago(one.taken_at), one.media_type || "unknown", bytes(one.size), h("span", { class: "controls" },
-        all[i + 1] ? h("button", { type: "button", class: "quiet", onclick: () => compare(all[i + 1].version, one.version) }, `what changed since ${all[i + 1].version}`) : null,
-        h("button", { type: "button", class: "quiet", onclick: () => compare(0, one.version) }, "as text"),
-        PAGES.test(one.media_type) ? h("button", { type: "button", class: "quiet", onclick: () => page(one.version) }, "as page") : null,
-        h("a", { href: `/copies/${context.id}?version=${one.version}`, target: "_blank", rel: "noopener noreferrer" }, `file ${one.version}`)),
-    ]), "No copy is kept yet."), shown);
-  }
-
-  function does(one) {
-    const may = operator();
-    const again = async (work, said) => {
-      try { await work(); note(said); } catch (error) { note(error.message, true); }
-      if (context.current()) await source(place, context);
-    };
-    const edit = (body, said) => again(() => send("PATCH", at, body), said);
-    const field = (id, name, value, about) => [h("label", { for: id }, name), h("input", { id, type: "text", value, inputmode: "text", placeholder: about, disabled: !may })];
-    const save = (event) => {
-      event.preventDefault();
-      const weight = Number(form.querySelector("#weight").value);
-      const [shortest, longest] = ["#shortest", "#longest"].map((id) => parsed(form.querySelector(id).value));
-      if (!(weight >= 0) || Number.isNaN(shortest) || Number.isNaN(longest)) { note("Write the weight as a number and times like 15 min, 2 h or 1 d.", true); return; }
-      // Times are shown rounded: what was not touched is not sent back.
-      const touched = (id) => form.querySelector(id).value !== form.querySelector(id).defaultValue;
-      edit({ weight, ...(touched("#shortest") ? { min_interval: shortest ?? 0 } : {}), ...(touched("#longest") ? { max_interval: longest } : {}) },
-        "Saved; the engine takes it up at once.");
-    };
-    const form = h("form", { class: "controls", onsubmit: save }, field("weight", "Weight", String(one.weight), "1"),
-      field("shortest", "Never sooner than", one.min_interval ? span(one.min_interval) : "", "no bound"), field("longest", "At least every", one.max_interval ? span(one.max_interval) : "", "no bound"),
-      h("button", { type: "submit", disabled: !may }, "Save"));
-    const poll = async () => {
-      const found = await send("POST", `${at}/poll?wait=15s`);
-      if (!found.polled) note("It is due now; it will be polled as soon as the budget allows.");
-      else note(found.answered ? `Polled: version ${found.version} is what the source has now.` : "Polled, but the source did not answer.", !found.answered);
-    };
-    fill(parts.does, h("h2", {}, "What can be done"), h("div", { class: "controls" },
-      h("button", { type: "button", id: "poll", disabled: !may, onclick: async (event) => {
-        event.target.disabled = true;
-        try { await poll(); } catch (error) { note(error.message, true); }
-        if (context.current()) await source(place, context);
-      } }, "Poll now"),
-      h("button", { type: "button", class: "quiet", disabled: !may, onclick: () => edit({ paused: !one.paused }, one.paused ? "It is polled again." : "It is paused: nothing polls it.") }, one.paused ? "Resume" : "Pause")),
-    form, may ? null : h("p", { class: "muted" }, "Log in as operator to do these."));
-  }
-
   const one = await head();
   if (one === null) return;
-  fill(place, h("h1", {}, `Source ${context.id}`), ...Object.values(parts));
-  does(one);
-  await Promise.all([polls(), versions()]);
+  const order = wants(context) ? ["versions", "head", "polls", "belief", "does"] : ["head", "polls", "belief", "versions", "does"];
+  fill(place, h("h1", {}, `Source ${context.id}`), order.map((name) => parts[name]));
+  const again = () => source(place, context);
+  editing(parts.does, one, context, again);
+  const wanted = { old: context.query.get("old"), new: context.query.get("new") };
+  await Promise.all([polls(), versions(parts.versions, context.id, one.kind, context, wanted)]);
   const onStatus = ({ detail }) => {
     if (detail.polls === undefined || document.hidden || Date.now() - seen < 5000) return;
     seen = Date.now();
-    head().then(polls).catch(() => {});
+    head().then(async (now) => {
+      await polls();
+      // A new version is shown by itself, unless somebody is comparing others.
+      if (now && now.version !== version && !parts.versions.querySelector("h3") && !parts.versions.contains(document.activeElement)) {
+        version = now.version;
+        await versions(parts.versions, context.id, one.kind, context);
+      }
+    }).catch(() => {});
   };
+  let { version } = one;
   let seen = Date.now();
   live.addEventListener("status", onStatus);
   context.ending(() => live.removeEventListener("status", onStatus));
-}
-
-function difference(found) {
-  const kinds = { "+": "added", "-": "taken", "@": "skip", " ": "same" };
-  const words = { "+": "added: ", "-": "taken away: " };
-  return h("div", {}, h("h3", {}, found.old ? `From version ${found.old} to ${found.new}` : `Version ${found.new}`),
-    found.lines.length ? h("pre", { class: "difference", tabindex: "0", role: "region", "aria-label": "Lines" }, found.lines.map(([kind, line]) => h("span", { class: kinds[kind] },
-      words[kind] ? h("span", { class: "hidden" }, words[kind]) : null, `${kind === "@" ? "…" : kind} ${line}\n`))) : h("p", { class: "muted" }, found.same ? "Both versions are the same." : found.cut ? "They differ, but not in the part that is compared: it is long." : "They differ in nothing that can be seen: in how lines end, or in bytes that are no text."),
-    found.cut ? h("p", { class: "muted" }, "It is long: what is shown is a part. The whole is in the files.") : null);
 }

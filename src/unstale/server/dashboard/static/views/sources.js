@@ -1,22 +1,34 @@
-// All sources: searched, sorted and cut to size by the server.
+// All sources: searched, sorted and cut to size by the server; what is chosen of them is changed together.
 
-import { get } from "../api.js";
-import { calmly, fill, h } from "../dom.js";
+import { get, operator, send } from "../api.js";
+import { calmly, fill, h, note, term, words } from "../dom.js";
 import { ago, count, due, every, percent, short, span } from "../format.js";
+import { gone, remove } from "../removing.js";
 
 const SIZE = 50;
 // What is shown, how it is sorted, and which end comes first.
 const COLUMNS = [["Source", "id", false], ["Fresh now", "fresh", false], ["Age", "age", true], ["Changes", "change_rate", true],
   ["Polled every", "interval", false], ["Next poll", "due", false], ["Last change", "changed", true], ["Weight", "weight", true], ["Failures", "failures", true]];
 const STATES = [["", "all sources"], ["stale", "probably stale"], ["failing", "failing"], ["paused", "paused"], ["never", "never answered"]];
+const HELP = "Words are looked for in addresses and titles. tag:news, host:example.org, kind:feed and title:word choose; so do failing, paused, stale, never; fresh<0.5, age>2h, changed<1d, weight>=3 and failures>2 compare; a dash before any of them turns it round.";
 
 export async function sources(place, context) {
-  const asked = { text: context.query.get("text") ?? "", host: context.query.get("host") ?? "", state: context.query.get("state") ?? "",
+  // Addresses of earlier versions said these one by one.
+  const old = [context.query.get("text"), context.query.get("host") && term("host", context.query.get("host")), context.query.get("state")];
+  const asked = { search: context.query.get("search") ?? old.filter(Boolean).join(" "),
     sort: context.query.get("sort") ?? "fresh", down: context.query.get("down") === "true",
     offset: SIZE * Math.max(0, Math.min(2000, Math.trunc(Number(context.query.get("page"))) || 1) - 1), limit: SIZE };
   if (!COLUMNS.some(([, key]) => key === asked.sort)) asked.sort = "fresh";
+  const may = operator();
+  const chosen = new Set();
+  // Whether all that the search finds are meant, and not only what is ticked.
+  let whole = false;
+  let total = 0;
+  let shown = [];
+  let saved = [];
   const body = h("tbody", {});
   const told = h("p", { class: "muted", role: "status" });
+  const bar = h("div", { class: "controls bulk", role: "group", "aria-label": "What can be done with those chosen", hidden: true });
   let stop = null;
 
   async function read(quietly = false) {
@@ -28,17 +40,77 @@ export async function sources(place, context) {
       return;
     }
     if (!context.current() || mine !== stop || (quietly && body.contains(document.activeElement))) return;
-    fill(body, found.sources.map(row));
-    if (!found.sources.length) fill(body, h("tr", {}, h("td", { colspan: COLUMNS.length, class: "muted" }, "No source is like that.")));
-    const total = found.total === null ? "many" : count(found.total);
-    const first = found.sources.length ? asked.offset + 1 : 0;
-    told.textContent = `${count(first)}–${count(asked.offset + found.sources.length)} of ${total}`
+    shown = found.sources.filter((one) => !gone.has(one.id));
+    fill(body, shown.map((one) => row(one, may ? tick(one) : null)));
+    if (!shown.length) fill(body, h("tr", {}, h("td", { colspan: COLUMNS.length + 1, class: "muted" }, asked.search ? "No source is like that." : [
+      "There are no sources yet. ", h("a", { href: "#/add" }, "Add some")])));
+    total = found.total;
+    const first = shown.length ? asked.offset + 1 : 0;
+    told.textContent = `${count(first)}–${count(asked.offset + shown.length)} of ${total === null ? "many" : count(total)}`
       + (found.sorted ? "" : "; they are still being sorted, by number until then");
     before.disabled = asked.offset === 0;
     page.textContent = `page ${count(asked.offset / SIZE + 1)}`;
     after.disabled = !found.sorted || found.sources.length < SIZE;
     body.dataset.asked = JSON.stringify(asked);
+    choose();
     if (!found.sorted) setTimeout(() => { if (context.current()) read(true); }, 2000);
+  }
+
+  const tick = (one) => h("input", { type: "checkbox", class: "pick", "aria-label": `Choose ${short(named(one), 80)}`, "data-id": one.id, onchange: (event) => {
+    whole = false;
+    if (event.target.checked) chosen.add(one.id); else chosen.delete(one.id);
+    choose();
+  } });
+  const every_one = h("input", { type: "checkbox", class: "pick", "aria-label": "Choose every row", disabled: !may, onchange: () => {
+    whole = false;
+    for (const one of shown) if (every_one.checked) chosen.add(one.id); else chosen.delete(one.id);
+    choose();
+  } });
+
+  /** Show how many are chosen, and what can be done with them. */
+  function choose() {
+    for (const box of body.querySelectorAll(".pick")) box.checked = whole || chosen.has(Number(box.dataset.id));
+    every_one.checked = shown.length > 0 && shown.every((one) => whole || chosen.has(one.id));
+    const many = whole ? total : chosen.size;
+    bar.hidden = !many;
+    if (!many) return;
+    const more = !whole && every_one.checked && total > shown.length;
+    fill(bar, h("strong", {}, `${count(many)} chosen`),
+      more ? h("button", { type: "button", class: "quiet", onclick: () => { whole = true; choose(); } }, `choose all ${count(total)}`) : null,
+      ...[["Pause", { changes: { paused: true } }], ["Resume", { changes: { paused: false } }]].map(([name, change]) => act(name, () => edit(change, `${name}d`))),
+      act("Poll soon", () => does("/api/v1/hints", {}, "hinted", "due now")),
+      act("Tag", () => ask("Tags to add, or to take away with a dash before them", "news, -old", (text) => {
+        const all = words(text);
+        return edit({ add_tags: all.filter((one) => !one.startsWith("-")), remove_tags: all.filter((one) => one.startsWith("-")).map((one) => one.slice(1)).filter(Boolean) }, "Tagged");
+      })),
+      act("Weigh", () => ask("Weight", "1", (text) => edit({ changes: { weight: Number(text) } }, "Weighed"), "number")),
+      act("Remove", removal), act("Choose none", () => { chosen.clear(); whole = false; choose(); }));
+  }
+  const act = (name, work) => h("button", { type: "button", class: "quiet", onclick: work }, name);
+  const which = () => (whole ? { search: asked.search || "id>0" } : { sources: [...chosen] });
+  const edit = (more, said) => does("/api/v1/edits", more, "edited", said.toLowerCase());
+  async function does(path, more, counted, said) {
+    try {
+      const found = await send("POST", path, { ...which(), ...more });
+      note(`${count(found[counted])} ${found[counted] === 1 ? "source" : "sources"} ${said}.`);
+    } catch (error) { note(error.message, true); }
+    if (context.current()) await read();
+  }
+  /** One more word is needed: asked in the bar itself. */
+  function ask(name, like, work, type = "text") {
+    const input = h("input", { id: "asked", type, placeholder: like, required: true, ...(type === "number" ? { min: 0, step: "any" } : {}) });
+    fill(bar, h("form", { class: "controls", onsubmit: (event) => { event.preventDefault(); work(input.value); } },
+      h("label", { for: "asked" }, name), input, h("button", { type: "submit" }, "Apply"), act("Back", choose)));
+    input.focus();
+  }
+  async function removal() {
+    let ids = [...chosen];
+    if (whole) {
+      try { ids = await all(asked.search || "id>0"); } catch (error) { note(error.message, true); return; }
+    }
+    chosen.clear();
+    whole = false;
+    remove(ids, () => { if (context.current()) read(); });
   }
 
   // What is shown is in the address: it can be kept, sent and gone back to.
@@ -51,35 +123,93 @@ export async function sources(place, context) {
     Object.assign(asked, { offset: 0 }, more);
     history.replaceState(null, "", where());
     for (const [i, [, key]] of COLUMNS.entries()) heads[i].setAttribute("aria-sort", key !== asked.sort ? "none" : asked.down ? "descending" : "ascending");
+    named_now();
     return read();
   };
   const heads = COLUMNS.map(([name, key, down]) => h("th", { scope: "col", "aria-sort": "none" }, h("button", {
     type: "button", class: "sort", onclick: () => change({ sort: key, down: asked.sort === key ? !asked.down : down }) }, name)));
-  const search = h("input", { id: "text", type: "search", value: asked.text, placeholder: "part of an address" });
-  search.addEventListener("input", calmly(() => change({ text: search.value }), 40));
-  const state = h("select", { id: "state" }, STATES.map(([value, name]) => h("option", { value, selected: value === asked.state }, name)));
-  state.addEventListener("change", () => change({ state: state.value }));
+  const search = h("input", { id: "text", type: "search", value: asked.search, placeholder: "tag:news failing fresh<0.5", autocomplete: "off", "aria-describedby": "help" });
+  search.addEventListener("input", calmly(() => { whole = false; change({ search: search.value }); }, 40));
+  const state = h("select", { id: "state" });
+  state.addEventListener("change", () => {
+    const one = saved.find((kept) => `saved:${kept.name}` === state.value);
+    search.value = one ? one.search : state.value;
+    whole = false;
+    change(one ? { search: one.search, sort: one.sort, down: one.down } : { search: state.value });
+  });
+  /** What is looked for under a name, if it has one. */
+  function named_now() {
+    const one = saved.find((kept) => kept.search === asked.search && kept.sort === asked.sort && kept.down === asked.down);
+    const plain = STATES.some(([value]) => value === asked.search);
+    state.value = one ? `saved:${one.name}` : plain ? asked.search : "other";
+    keep.hidden = !may || Boolean(one) || !asked.search;
+    drop.hidden = !may || !one;
+  }
+  function list() {
+    fill(state, STATES.map(([value, name]) => h("option", { value }, name)), h("option", { value: "other", hidden: true }, "what is typed"),
+      saved.length ? h("optgroup", { label: "Saved" }, saved.map((one) => h("option", { value: `saved:${one.name}` }, one.name))) : null);
+    named_now();
+  }
+  async function save(next) {
+    try { saved = (await send("PUT", "/api/v1/searches", { searches: next })).searches; } catch (error) { note(error.message, true); }
+    list();
+  }
+  const keep = h("button", { type: "button", class: "quiet", hidden: true, onclick: () => {
+    const input = h("input", { id: "naming", type: "text", required: true, maxlength: 100 });
+    const form = h("form", { class: "controls", onsubmit: async (event) => {
+      event.preventDefault();
+      form.remove();
+      await save([...saved.filter((one) => one.name !== input.value), { name: input.value, search: asked.search, sort: asked.sort, down: asked.down }]);
+    } }, h("label", { for: "naming" }, "Name"), input, h("button", { type: "submit" }, "Save"));
+    keep.after(form);
+    input.focus();
+  } }, "Save this view");
+  const drop = h("button", { type: "button", class: "quiet", hidden: true, onclick: () => save(saved.filter((one) => `saved:${one.name}` !== state.value)) }, "Forget this view");
   const turn = (by) => { asked.offset = Math.max(0, asked.offset + by); history.pushState(null, "", where()); read(); };
   const page = h("span", { class: "muted" });
   const before = h("button", { type: "button", class: "quiet", onclick: () => turn(-SIZE) }, "Before");
   const after = h("button", { type: "button", class: "quiet", onclick: () => turn(SIZE) }, "Next");
-  const host = asked.host ? h("button", { type: "button", class: "quiet", onclick: (event) => { event.target.remove(); change({ host: "" }); } }, `only ${asked.host} ×`) : null;
 
   fill(place, h("h1", {}, "Sources"),
-    h("div", { class: "controls" }, h("label", { for: "text" }, "Search"), search, h("label", { for: "state" }, "Show"), state, host),
+    h("div", { class: "controls" }, h("label", { for: "text" }, "Search"), search, h("label", { for: "state" }, "Show"), state, keep, drop,
+      may ? h("a", { class: "button", href: "#/add" }, "Add sources") : null),
+    h("details", { class: "help" }, h("summary", {}, "What can be typed"), h("p", { id: "help", class: "muted" }, HELP)), bar,
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Sources" },
-      h("table", { class: "stack" }, h("caption", { class: "hidden" }, "Sources and how fresh their copies are"), h("thead", {}, h("tr", {}, heads)), body)),
+      h("table", { class: "stack" }, h("caption", { class: "hidden" }, "Sources and how fresh their copies are"),
+        h("thead", {}, h("tr", {}, may ? h("td", { class: "picks" }, every_one) : null, heads)), body)),
     h("div", { class: "controls" }, before, page, after, told));
+  list();
+  get("/api/v1/searches").then((found) => { saved = found.searches; if (context.current()) list(); }).catch(() => {});
   await change({ offset: asked.offset });
-  const timer = setInterval(() => { if (!document.hidden) read(true); }, 10000);
+  const timer = setInterval(() => { if (!document.hidden && !bar.contains(document.activeElement)) read(true); }, 10000);
   context.ending(() => { clearInterval(timer); stop?.abort(); });
 }
 
-function row(one) {
+/** The ids of all that a search finds, some at a time. */
+async function all(search) {
+  const ids = [];
+  for (let after = 0; after !== null;) {
+    const found = await get("/api/v1/sources", { search, after, limit: 1000 });
+    ids.push(...found.sources.map((one) => one.id));
+    after = found.after;
+    if (ids.length > 10000) throw new Error("More than 10,000 sources are not removed from here: use `unstale remove`.");
+  }
+  return ids;
+}
+
+const named = (one) => one.options.title || one.address;
+
+function row(one, box) {
   const cells = [percent(one.fresh, 0), one.checked_at ? span(one.age) : "–",
     one.change_rate ? [every(one.change_rate), h("small", {}, ` (${span(1 / one.change_rate_high)} – ${span(1 / one.change_rate_low)})`)] : "–",
     one.interval === null ? one.waits_for : span(one.interval), one.paused ? "–" : due(one.due_at), ago(one.changed_at), count(one.weight),
     one.failures ? h("span", { class: "bad" }, count(one.failures)) : "0"];
-  return h("tr", {}, h("th", { scope: "row" }, h("a", { href: `#/sources/${one.id}`, title: one.address }, short(one.address))),
+  const tags = [one.options.tags ?? []].flat();
+  const state = one.paused ? "paused" : one.failures ? "failing" : !one.checked_at ? "waiting" : one.fresh < 0.5 ? "stale" : "fresh";
+  return h("tr", {}, box ? h("td", { class: "picks" }, box) : null,
+    h("th", { scope: "row" }, h("span", { class: `state ${state}`, title: state }, h("span", { class: "hidden" }, `${state}: `)),
+      h("a", { href: `#/sources/${one.id}`, title: one.address }, short(named(one))),
+      one.options.title ? h("small", { class: "under" }, short(one.address, 70)) : null,
+      tags.length ? h("span", { class: "tags" }, tags.map((tag) => h("a", { class: "chip", href: `#/sources?${new URLSearchParams({ search: term("tag", tag) })}` }, short(tag, 40)))) : null),
     cells.map((cell, i) => h("td", { "data-name": COLUMNS[i + 1][0] }, cell)));
 }

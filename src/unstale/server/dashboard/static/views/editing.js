@@ -1,0 +1,107 @@
+// What is said of one source, to be changed; what of it counts is tried on its last copies while it is typed.
+
+import { get, operator, send } from "../api.js";
+import { calmly, field, fill, h, lines, note, words } from "../dom.js";
+import { count, parsed, span } from "../format.js";
+import { remove } from "../removing.js";
+import { marked } from "./difference.js";
+
+const LISTS = [["selectors", "Leave out (CSS)", "Parts of a page that do not count, like .clock, one a line."], ["keep", "Keep only (CSS)", "The only parts of a page that count."],
+  ["pointers", "Leave out (JSON)", "Members that do not count, like /meta/time."], ["keep_pointers", "Keep only (JSON)", "The only members that count, like /price."]];
+const FLAGS = [["whitespace", "spaces"], ["case", "capital letters"], ["digits", "numbers"]];
+
+/** The form of a source into a place; `again` shows the source anew. */
+export function editing(place, one, context, again) {
+  const at = `/api/v1/sources/${one.id}`;
+  const may = operator();
+  const input = (id, value, about = "", more = {}) => h("input", { id, type: "text", value, placeholder: about, disabled: !may, ...more });
+  const said = one.options.normalise ?? {};
+  const boxes = Object.fromEntries([
+    ...LISTS.map(([name]) => [name, h("textarea", { id: `n-${name}`, rows: 2, spellcheck: "false", disabled: !may }, [said[name] ?? []].flat().join("\n"))]),
+    ...FLAGS.map(([name]) => [name, h("input", { id: `n-${name}`, type: "checkbox", checked: said[name] === true, disabled: !may })])]);
+  const title = input("title", one.options.title ?? "");
+  const tags = input("tags", [one.options.tags ?? []].flat().join(", "), "news, work");
+  const weight = input("weight", String(one.weight), "1");
+  const shortest = input("shortest", one.min_interval ? span(one.min_interval) : "", "no bound");
+  const longest = input("longest", one.max_interval ? span(one.max_interval) : "", "no bound");
+  const counting = () => Object.fromEntries([...LISTS.map(([name]) => [name, lines(boxes[name].value)]).filter(([, all]) => all.length),
+    ...FLAGS.map(([name]) => [name, boxes[name].checked]).filter(([, on]) => on)]);
+
+  const tried = h("div", { role: "status" });
+  let turn = 0;
+  async function trial() {
+    const mine = ++turn;
+    let got;
+    try { got = await send("POST", `/dashboard/sources/${one.id}/trial`, { options: { normalise: counting() } }); } catch (error) {
+      if (mine === turn) fill(tried, h("p", { class: "bad" }, error.message));
+      return;
+    }
+    if (mine !== turn || !context.current()) return;
+    fill(tried, got.copies < 2 ? h("p", { class: "muted" }, got.copies ? "There is one copy yet: this is what would count of it." : "There is no copy yet to try it on.")
+      : h("p", { class: got.same ? "good" : "" }, got.same ? "The last two copies are the same then: this would have been no change." : "The last two copies still differ:"),
+    !got.same ? marked(got.lines, "What would still differ") : got.counts.length ? h("details", {}, h("summary", {}, "What counts then"), marked(got.counts.map((line) => [" ", line]), "What counts")) : got.copies ? h("p", { class: "bad" }, "Nothing is left that could change.") : null);
+  }
+  const trying = calmly(trial, 300);
+  const counts = h("details", { class: "counts", open: Object.keys(said).length > 0, ontoggle: (event) => { if (event.target.open && may) trial(); } }, h("summary", {}, "What counts as a change"),
+    h("div", { class: "grid", oninput: trying }, LISTS.map(([name, label, about]) => field(label, boxes[name], about)),
+      h("fieldset", {}, h("legend", {}, "Does not count"), FLAGS.map(([name, label]) => h("span", { class: "check" }, boxes[name], h("label", { for: `n-${name}` }, label))))), tried);
+
+  const save = async (event) => {
+    event.preventDefault();
+    const [least, most] = [shortest, longest].map((box) => parsed(box.value));
+    const heavy = Number(weight.value);
+    if (!(heavy >= 0) || weight.value.trim() === "" || Number.isNaN(least) || Number.isNaN(most)) { note("Write the weight as a number and times like 15 min, 2 h or 1 d.", true); return; }
+    // Times are shown rounded: what was not touched is not sent back.
+    const touched = (box) => box.value !== box.defaultValue;
+    const now = counting();
+    const all = [...LISTS, ...FLAGS].map(([name]) => [name, now[name] ?? null]).filter(([name, value]) => value !== null || said[name] !== undefined);
+    const options = { title: title.value.trim() || null, tags: words(tags.value).length ? words(tags.value) : null,
+      ...(all.length ? { normalise: Object.keys(now).length ? Object.fromEntries(all) : null } : {}) };
+    for (const name of ["title", "tags"]) if (options[name] === null && one.options[name] === undefined) delete options[name];
+    const body = { weight: heavy, ...(touched(shortest) ? { min_interval: least ?? 0 } : {}), ...(touched(longest) ? { max_interval: most } : {}),
+      ...(Object.keys(options).length ? { options } : {}) };
+    await done(() => send("PATCH", at, body), "Saved; the engine takes it up at once.");
+  };
+  async function done(work, text) {
+    try { await work(); note(text); } catch (error) { note(error.message, true); return; }
+    if (context.current()) await again();
+  }
+  const poll = async (event) => {
+    event.target.disabled = true;
+    try {
+      const found = await send("POST", `${at}/poll?wait=15s`);
+      if (!found.polled) note("It is due now; it will be polled as soon as the budget allows.");
+      else note(found.answered ? `Polled: version ${found.version} is what the source has now.` : "Polled, but the source did not answer.", !found.answered);
+    } catch (error) { note(error.message, true); }
+    if (context.current()) await again();
+  };
+  const act = (name, work, more = {}) => h("button", { type: "button", class: "quiet", disabled: !may, onclick: work, ...more }, name);
+  const form = h("form", { onsubmit: save }, h("div", { class: "grid" }, field("Title", title), field("Tags", tags, "With commas between them."), field("Weight", weight, "How much its freshness counts."),
+    field("Never sooner than", shortest), field("At least every", longest)), counts, h("button", { type: "submit", disabled: !may }, "Save"));
+  fill(place, h("h2", {}, "What can be done"), h("div", { class: "controls" },
+    act("Poll now", poll, { id: "poll", class: null }),
+    act(one.paused ? "Resume" : "Pause", () => done(() => send("PATCH", at, { paused: !one.paused }), one.paused ? "It is polled again." : "It is paused: nothing polls it.")),
+    act("Hint", () => done(() => send("POST", `${at}/hint`), "It may have changed: it is due now.")),
+    act("Remove", () => { remove([one.id], () => {}); location.hash = "#/sources"; })),
+  form, may ? null : h("p", { class: "muted" }, "Log in as operator to do these."));
+
+  /** A source that changes at nearly every poll is told, with what to do about it. */
+  get(`/dashboard/sources/${one.id}/noise`).then((found) => {
+    if (!found.polls || !context.current()) return;
+    const offered = found.offer;
+    const what = [...(offered.selectors ?? []), ...(offered.pointers ?? []), ...(offered.digits ? ["numbers"] : [])];
+    const take = () => {
+      for (const [name, value] of Object.entries(offered)) {
+        if (value === true) boxes[name].checked = true;
+        else boxes[name].value = [...new Set([...lines(boxes[name].value), ...value])].join("\n");
+      }
+      counts.open = true;
+      counts.scrollIntoView({ block: "nearest" });
+      trial();
+    };
+    place.prepend(h("div", { class: "hint" }, h("p", {}, `It changed at ${count(found.changed)} of its last ${count(found.polls)} polls. If what differs means nothing, leave it out, and the budget goes to what does change.`),
+      found.lines.length ? marked(found.lines, "What differed last") : null,
+      what.length && may ? h("button", { type: "button", onclick: take }, `Leave out ${what.join(", ")}`) : null));
+  }).catch(() => {});
+  if (counts.open && may) trial();
+}

@@ -1,0 +1,72 @@
+// The versions of a copy: each by itself, any two beside each other, and the entries of a feed.
+
+import { get } from "../api.js";
+import { address, fill, h, table } from "../dom.js";
+import { ago, bytes, moment, seconds } from "../format.js";
+import { difference } from "./difference.js";
+
+const PAGES = /^(text\/html|application\/xhtml\+xml|image\/svg\+xml)\s*(;|$)/i;
+const FORMS = { text: "text", structure: "structure", entries: "entries", source: "as it is" };
+const LAYOUT = "layout of differences";
+
+const sides = () => { try { return localStorage.getItem(LAYOUT) === "sides"; } catch { return false; } };
+
+/** Into a place; `wanted` names two versions that are to be seen at once. */
+export async function versions(place, id, kind, context, wanted = {}) {
+  const { versions: all } = await get(`/api/v1/sources/${id}/versions`);
+  if (!context.current()) return;
+  const shown = h("div", { "aria-live": "polite" });
+  const numbers = all.map((one) => one.version);
+  const asked = { old: 0, new: 0, form: "" };
+
+  async function compare(old, now, form = "") {
+    Object.assign(asked, { old, new: now, form });
+    fill(shown, h("p", { class: "muted" }, "Comparing…"));
+    try {
+      const found = await get(`/dashboard/sources/${id}/difference`, { old: old || "", new: now, form });
+      if (context.current()) draw(found);
+    } catch (error) { fill(shown, h("p", { class: "bad" }, error.message)); }
+  }
+  function draw(found) {
+    const pick = (name, label, value) => {
+      const box = h("select", { id: `v-${name}` }, all.map((one) => h("option", { value: one.version, selected: one.version === value }, `${one.version} · ${moment(seconds(one.taken_at))}`)));
+      box.addEventListener("change", () => compare(name === "old" ? Number(box.value) : asked.old, name === "new" ? Number(box.value) : asked.new, asked.form));
+      return [h("label", { for: `v-${name}` }, label), box];
+    };
+    const at = numbers.indexOf(found.new);
+    const step = (by, name) => {
+      const [now, old] = [numbers[at + by], numbers[at + by + 1]];
+      return h("button", { type: "button", class: "quiet", disabled: at < 0 || now === undefined || old === undefined, onclick: () => compare(old, now, asked.form) }, name);
+    };
+    const forms = found.forms.length > 1 ? h("div", { class: "segments", role: "group", "aria-label": "Compared by" }, found.forms.map((form) => h("button", { type: "button", "aria-pressed": String(form === found.form), onclick: () => compare(asked.old, asked.new, form) }, FORMS[form]))) : null;
+    const layout = h("div", { class: "segments", role: "group", "aria-label": "Layout" }, [["", "inline"], ["sides", "side by side"]].map(([value, name]) => h("button", { type: "button", "aria-pressed": String(sides() === Boolean(value)), onclick: () => {
+      try { localStorage.setItem(LAYOUT, value); } catch { /* Then it stays as it is. */ }
+      draw(found);
+    } }, name)));
+    fill(shown, h("h3", {}, found.old ? `From version ${found.old} to ${found.new}` : `Version ${found.new}`),
+      found.old ? h("div", { class: "controls" }, pick("old", "From", found.old), pick("new", "to", found.new), step(1, "Change before"), step(-1, "Next change")) : null,
+      h("div", { class: "controls" }, forms, found.old ? layout : null), difference(found, sides()));
+  }
+  const framed = (version) => fill(shown, h("h3", {}, `Version ${version} as a page`),
+    h("p", { class: "muted" }, "Nothing of it runs, and nothing is asked for: pictures, styles and links that are elsewhere do not work here."),
+    h("iframe", { class: "page", sandbox: "", referrerpolicy: "no-referrer", title: `Version ${version} as a page`, src: `/dashboard/sources/${id}/frame?version=${version}` }));
+  const button = (name, work) => h("button", { type: "button", class: "quiet", onclick: work }, name);
+  fill(place, h("h2", {}, "Versions of the copy"), table("Versions", ["Version", "Taken", "Type", "Size", "Look"], all.slice(0, 50).map((one, i) => [
+    String(one.version), ago(one.taken_at), one.media_type || "unknown", bytes(one.size), h("span", { class: "controls" },
+      all[i + 1] ? button(`what changed since ${all[i + 1].version}`, () => compare(all[i + 1].version, one.version)) : null,
+      button("as text", () => compare(0, one.version)),
+      PAGES.test(one.media_type) ? button("as page", () => framed(one.version)) : null,
+      h("a", { href: `/copies/${id}?version=${one.version}`, target: "_blank", rel: "noopener noreferrer" }, `file ${one.version}`)),
+  ]), "No copy is kept yet."), shown);
+  const to = Number(wanted.new) || 0;
+  const from = Number(wanted.old) || numbers[numbers.indexOf(to) + 1] || 0;
+  if (to && numbers.includes(to)) await compare(from, to);
+  if (kind === "feed" && all.length) await entries(place, id, context);
+}
+
+async function entries(place, id, context) {
+  const { entries: all } = await get(`/dashboard/sources/${id}/entries`);
+  if (!context.current() || !all.length) return;
+  const links = all.slice(0, 100).map((one) => [one.link ? address(one.link, one.title) : one.title, one.time, `version ${one.version}`]);
+  place.append(h("details", { open: true }, h("summary", {}, "Entries"), table("Entries", ["Entry", "From", "Came with"], links)));
+}
