@@ -41,6 +41,7 @@ VIEWS = {
     "replication": "Replication",
     "events": "Events",
     "add": "Add sources",
+    "news": "News",
     "sources/1": "Source 1",
 }
 PASSWORD = "only for looking"

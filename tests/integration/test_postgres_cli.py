@@ -29,7 +29,8 @@ RUN = "from unstale.cli.{0} import {0}; {0}()"
 def test_two_workers_poll_an_origin_within_one_budget(tmp_path: Path) -> None:
     settings, log, told = tmp_path / "unstale.toml", tmp_path / "log.jsonl", tmp_path / "changes.jsonl"
     settings.write_text(
-        f'[http]\nallow_networks = ["127.0.0.0/8"]\nrobots = false\ntimeout = "5s"\n[[on_change]]\nlog = "{told}"\n'
+        f'[http]\nallow_networks = ["127.0.0.0/8"]\nrobots = false\ntimeout = "5s"\n[[on_change]]\n'
+        f'log = "{told}"\nfirst = true\n'
     )
     with postgres() as server:
         origin = subprocess.Popen(

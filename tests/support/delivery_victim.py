@@ -9,16 +9,19 @@ import asyncio
 import os
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from unstale.adapters.addresses import Gate
+from unstale.adapters.apprise_sink import AppriseSink
 from unstale.adapters.log_sink import LogSink
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.adapters.webhook import Webhook
-from unstale.engine.deliveries import Deliveries
+from unstale.engine.deliveries import Deliveries, Sink
 from unstale.engine.store_executor import StoreExecutor
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Body, Entry
+from unstale.ports import Body, Entry, Event
 
 
 class Wall:
@@ -32,8 +35,21 @@ class Wall:
         await asyncio.sleep(seconds / 100.0)
 
 
+class Numbered(AppriseSink):
+    """Says which event it is in the title, for nothing else of it reaches a service."""
+
+    async def tell(self, events: Sequence[Event]) -> tuple[int, str]:
+        return await super().tell([replace(e, title=f"{e.number} {e.source} {e.version}") for e in events])
+
+
 def main(store: str, log: str, hook: str) -> None:
-    """Beget a victim for each line, say its process id, wait for its end; a victim of `drain` ends by itself."""
+    """Beget a victim for each line, say its process id, wait for its end; a victim of `drain` ends by itself.
+
+    A hook that begins with `json:` is told through Apprise, and then nobody else is.
+    """
+    if hook.startswith("json:"):
+        # What takes a second is done once, for all victims.
+        Numbered(hook)
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
@@ -46,7 +62,8 @@ def main(store: str, log: str, hook: str) -> None:
 async def live(path: str, log: str, hook: str, *, drain: bool) -> None:
     """Record changes as fast as they are told, until killed; with `drain` only tell what is left."""
     executor, stop = StoreExecutor(lambda: SqliteStore(path)), asyncio.Event()
-    sinks = [LogSink(log), Webhook(hook, Gate(["127.0.0.0/8"]))]
+    both: list[Sink] = [LogSink(log), Webhook(hook, Gate(["127.0.0.0/8"]))] if hook.startswith("http") else []
+    sinks = both or [Numbered(hook)]
     deliveries = Deliveries(executor, sinks, Wall())
     task = asyncio.create_task(deliveries.run(stop, grace=60.0))
     if drain:

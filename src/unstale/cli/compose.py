@@ -15,17 +15,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from unstale.adapters.addresses import Gate
 from unstale.adapters.environment import filled
 from unstale.adapters.normalise import Normaliser
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.cli.fetchers import LONGEST_POLL, Fetchers, admission_of, agent
+from unstale.cli.fetchers import LONGEST_POLL, Fetchers, admission_of
 from unstale.cli.locking import locked
 from unstale.cli.mended import retry_mended, watch
-from unstale.cli.settings import OnChange, Settings, is_shared
+from unstale.cli.settings import Settings, is_shared
+from unstale.cli.telling import receivers
 from unstale.engine.clock import SystemClock
 from unstale.engine.config import EngineConfig
-from unstale.engine.deliveries import Deliveries, Sink
+from unstale.engine.deliveries import Deliveries
 from unstale.engine.host_limits import HostLimits, Rules
 from unstale.engine.judge import judge_aside
 from unstale.engine.listening import member_like
@@ -129,8 +129,7 @@ class Application:
         self.settings, self.clock = settings, SystemClock()
         self.executor = StoreExecutor(lambda: open_store(settings), quick=True)
         self.fetchers = Fetchers(settings, self.clock.now)
-        gate = Gate(settings.http.allow_networks)
-        sinks = [_sink(one, gate, settings) for one in settings.on_change]
+        sinks = receivers(settings, self.executor, content_of, self.fetchers.sandbox)
         self.deliveries = Deliveries(self.executor, sinks, self.clock)
         self.tell = tell
         _check_others(settings)
@@ -242,22 +241,6 @@ async def _others(application: Application, stop: asyncio.Event) -> None:
     finally:
         await web.close()
         executor.close()
-
-
-def _sink(one: OnChange, gate: Gate, settings: Settings) -> Sink:
-    if one.log:
-        from unstale.adapters.log_sink import LogSink
-
-        return LogSink(one.log)
-    if one.command:
-        from unstale.adapters.command_sink import CommandSink
-
-        return CommandSink(one.command)
-    from unstale.adapters.webhook import Webhook
-
-    return Webhook(
-        filled(one.webhook), gate, secret=filled(one.secret), agent=agent(settings), ca_file=settings.http.ca_file
-    )
 
 
 async def poll_once(settings: Settings, claims: Sequence[Claim]) -> list[PollOutcome]:

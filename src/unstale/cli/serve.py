@@ -164,6 +164,7 @@ async def run(
     """
     from unstale.adapters.environment import filled
     from unstale.cli.service import read_store, service_of
+    from unstale.cli.telling import ReceiverTrials
     from unstale.cli.trying import Trying
     from unstale.server.app import replica
     from unstale.server.asking import StoreAsker
@@ -189,7 +190,7 @@ async def run(
         names = (*OWN_NAMES, _shown(host), _shown(numeric), *own.names) if home else ()
         stop = stop or ended(tied)
         tries = Trying(settings)
-        more = views(service, replicas=lambda: _others(settings), tries=tries)
+        more = views(service, replicas=lambda: _others(settings), tries=tries, told=ReceiverTrials(settings))
         if settings.replicas.tell:
             more.append(digest_route(shelf, time.time, name))
         app = replica(

@@ -127,12 +127,12 @@ def _settings(given: Mapping[str, Any], folder: Path) -> Settings:
 def _on_change(i: int, given: Any, at: Callable[[str], str]) -> OnChange:
     name = f"on_change[{i}]"
     found: OnChange = _read(OnChange, _table(name, given), f"{name}.")
-    ways = [way for way in ("webhook", "command", "log") if getattr(found, way)]
+    ways = [way for way in ("webhook", "command", "log", "notify") if getattr(found, way)]
     require(
         len(ways) == 1,
         name,
         f"with {' and '.join(ways) or 'nothing'}",
-        "must be one of webhook, command and log",
+        "must be one of webhook, command, log and notify",
         "write a table for each",
     )
     return replace(found, log=at(found.log)) if found.log else found

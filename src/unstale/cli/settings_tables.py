@@ -64,12 +64,20 @@ class Sql:
 
 @dataclass(frozen=True, slots=True)
 class OnChange:
-    """Whom to tell of changes: exactly one of webhook, command and log."""
+    """Whom to tell of changes: exactly one of webhook, command, log and notify."""
 
     webhook: str = _setting("", forms.place, "Post every change to this address; what is secret in it as $NAME.")
     secret: str = _setting("", forms.reference, "The environment variable whose value signs what is posted, as $NAME.")
     command: tuple[str, ...] = _setting([], forms.texts, "Run this program with these arguments for every change.")
     log: str = _setting("", forms.text, "Append every change to this file, one JSON object a line.")
+    notify: str = _setting(
+        "", forms.reference, "The environment variable with the address of a service that Apprise knows, as $NAME."
+    )
+    first: bool = _setting(False, forms.flag, "Whether first copies are told too, which are no changes.")
+    tags: tuple[str, ...] = _setting([], forms.texts, "Tell only of sources with one of these tags; none: of all.")
+    hours: tuple[Hours, ...] = _setting(
+        [], forms.windows, "When it is told; what changes between is told then. None: at once."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +114,9 @@ class Server:
     """How copies are served."""
 
     listen: str = _setting("127.0.0.1:8600", forms.text, "The address and port to serve at.")
+    address: str = _setting(
+        "", forms.text, "Where people reach the dashboard, like https://unstale.example.org: news link to it."
+    )
     token: str = _setting(
         "$UNSTALE_TOKEN", forms.reference, "The environment variable with the token that writing needs, as $NAME."
     )

@@ -216,22 +216,24 @@ async def _deliver(
     settings: Settings, opened: Callable[[], PostgresCrew], planner: Planner, clock: SharedClock, stop: asyncio.Event
 ) -> None:
     """Tell of changes as long as this process plans: one of all workers does, and what it leaves the next one tells."""
-    from unstale.adapters.addresses import Gate
-    from unstale.cli.compose import _sink
+    from unstale.adapters.sandbox import Sandbox
+    from unstale.cli.compose import content_of
+    from unstale.cli.telling import receivers
     from unstale.engine.deliveries import Deliveries
     from unstale.engine.store_executor import StoreExecutor
 
     while settings.on_change and not stop.is_set():
         if planner.elected:
             with contextlib.suppress(StoreError):
-                executor, ended, gate = StoreExecutor(opened), asyncio.Event(), Gate(settings.http.allow_networks)
-                deliveries = Deliveries(executor, [_sink(one, gate, settings) for one in settings.on_change], clock)
+                executor, ended, sandbox = StoreExecutor(opened), asyncio.Event(), Sandbox()
+                deliveries = Deliveries(executor, receivers(settings, executor, content_of, sandbox), clock)
                 telling = asyncio.create_task(deliveries.run(ended))
                 while planner.elected and not stop.is_set():
                     deliveries.nudge()
                     await asyncio.sleep(NUDGE)
                 ended.set()
                 await telling
+                await sandbox.close()
                 executor.close()
         await asyncio.sleep(NUDGE)
 

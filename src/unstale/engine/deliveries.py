@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -55,6 +55,14 @@ class Sink(Protocol):
 
     async def close(self) -> None:
         """Give back what is held."""
+
+
+@runtime_checkable
+class Patient(Protocol):
+    """A sink that is told at some hours alone; in between everything waits in the store."""
+
+    def until(self, now: float) -> float:
+        """When it may be told: now, or later."""
 
 
 @dataclass(slots=True)
@@ -127,6 +135,11 @@ class Deliveries:
         news, told = self._news[sink.name], self.told[sink.name]
         while True:
             news.clear()
+            if isinstance(sink, Patient) and (wait := sink.until(self._clock.now()) - self._clock.now()) > 0.0:
+                await self._wait(wait)
+                if self._stopping.is_set():
+                    return
+                continue
             try:
                 events = await self._executor.do(lambda store: store.events(sink.name, sink.batch))
                 if events and not await self._tell(sink, events):
@@ -236,7 +249,11 @@ class Deliveries:
     async def _pause(self, told: SinkProgress) -> None:
         """Wait, the longer the more attempts have failed in a row; stopping ends it."""
         longest = min(AGAIN * 2.0 ** min(told.in_row - 1, 60), AGAIN_AT_MOST)
-        sleeper = asyncio.ensure_future(self._clock.sleep(longest * float(self._rng.uniform(0.5, 1.0))))
+        await self._wait(longest * float(self._rng.uniform(0.5, 1.0)))
+
+    async def _wait(self, seconds: float) -> None:
+        """Let so many seconds pass; stopping ends it."""
+        sleeper = asyncio.ensure_future(self._clock.sleep(seconds))
         stopper = asyncio.ensure_future(self._stopping.wait())
         await asyncio.wait({sleeper, stopper}, return_when=asyncio.FIRST_COMPLETED)
         for task in (sleeper, stopper):

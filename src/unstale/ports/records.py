@@ -167,6 +167,18 @@ class Event:
     version: int
     at: float
     digest: bytes
+    #: what is told besides, where it is known: its title and tags, lines that were taken away (-) and added (+),
+    #: whether there is more than these, and where the difference can be seen
+    title: str = ""
+    tags: tuple[str, ...] = ()
+    lines: tuple[tuple[str, str], ...] = ()
+    more: bool = False
+    link: str = ""
+
+    @property
+    def first(self) -> bool:
+        """Whether it is the first copy: nothing was there that changed."""
+        return self.version == 1
 
 
 def tags_of(options: Mapping[str, Any]) -> list[str]:

@@ -93,8 +93,11 @@ def name(one: News) -> str:
 
 def shown(one: News) -> str:
     """A change as HTML that holds nothing but text."""
-    lines = [f"{kind} {line}" for kind, line in one.lines] + (["…"] if one.more else [])
-    return f"<pre>{html.escape(_clean(chr(10).join(lines)))}</pre>"
+    return f"<pre>{html.escape(_clean(_lines(one)))}</pre>"
+
+
+def _lines(one: News) -> str:
+    return "\n".join([f"{kind} {line}" for kind, line in one.lines] + (["…"] if one.more else []))
 
 
 def link(one: News) -> str | None:
@@ -137,6 +140,7 @@ def as_json(found: Sequence[News]) -> dict[str, Any]:
             "id": name(one),
             "title": _clean(one.title),
             "content_html": shown(one),
+            "content_text": _clean(_lines(one)),
             "date_published": iso(one.at),
             "tags": list(one.tags),
         }

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Edition, Listing, ReadStore, tags_of
+from unstale.ports import Body, Edition, Listing, ReadStore, tags_of
 from unstale.secrecy import shown_address
-from unstale.service.difference import difference, readable
+from unstale.service.compared import compared
+from unstale.service.difference import readable
 
 #: polls that are looked through, lines that are shown of a change, and bytes of a version that is compared for them
 POLLS, LINES, BYTES = 5_000, 20, 2**18
@@ -49,14 +50,9 @@ def _editions(store: ReadStore, source: int) -> list[Edition]:
 
 
 def _news(store: ReadStore, listing: Listing, edition: Edition) -> News:
-    lines: list[tuple[str, str]] = []
-    more = True
     found = (store.copy(listing.id, version) for version in (edition.version - 1, edition.version))
-    bodies = [one.body for one in found if one is not None]
-    if len(bodies) == 2 and all(len(one.data) <= BYTES and readable(one.data, one.media_type) for one in bodies):
-        told = difference(bodies[0].data, bodies[1].data)
-        lines = [(kind, line) for kind, line in told["lines"] if kind in "+-"]
-        more = told["cut"] or len(lines) > LINES
+    old, new = (None if one is None else one.body for one in found)
+    lines, more = short_difference(old, new, listing.kind)
     return News(
         listing.id,
         shown_address(listing.address),
@@ -64,6 +60,17 @@ def _news(store: ReadStore, listing: Listing, edition: Edition) -> News:
         tuple(tags_of(listing.options)),
         edition.version,
         edition.taken_at,
-        tuple(lines[:LINES]),
+        lines,
         more,
     )
+
+
+def short_difference(old: Body | None, new: Body | None, kind: str) -> tuple[tuple[tuple[str, str], ...], bool]:
+    """The first lines that were taken away and added, as a reader would compare them; whether there is more."""
+    if old is None or new is None:
+        return (), True
+    if not all(len(one.data) <= BYTES and readable(one.data, one.media_type) for one in (old, new)):
+        return (), True
+    told = compared(old, new, kind)
+    lines = tuple((sign, line) for sign, line in told["lines"] if sign in "+-")
+    return lines[:LINES], told["cut"] or len(lines) > LINES

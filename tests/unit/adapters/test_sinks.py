@@ -55,6 +55,7 @@ def test_an_event_is_told_in_plain_words() -> None:
         "at": 1.5e9,
         "time": "2017-07-14T02:40:00+00:00",
         "digest": bytes(range(32)).hex(),
+        "first": False,
     }
     # A clock that stood anywhere at all does not stop the telling.
     assert json.loads(event_text(Event(1, 1, "a", 1, 1e300, b"")))["time"] is None

@@ -23,7 +23,8 @@ from unstale.origin.site import Site
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Origin]:
     monkeypatch.chdir(tmp_path)
     Path("unstale.toml").write_text(
-        'budget = "50/s"\n[http]\nallow_networks = ["127.0.0.0/8"]\n[[on_change]]\nlog = "changes.jsonl"\n'
+        'budget = "50/s"\n[http]\nallow_networks = ["127.0.0.0/8"]\n[[on_change]]\n'
+        'log = "changes.jsonl"\nfirst = true\n'
     )
     with Origin(Site.of(8, 2.0, seed=3)).in_thread() as origin:
         yield origin

@@ -186,11 +186,11 @@ def test_hosts() -> None:
         ("[on_change]\nlog = 'x'", "on_change 'given' must be a list of tables: write each as [[on_change]]"),
         (
             "[[on_change]]\nsecret = '$S'",
-            "on_change[0] with nothing must be one of webhook, command and log: write a table for each",
+            "on_change[0] with nothing must be one of webhook, command, log and notify: write a table for each",
         ),
         (
             "[[on_change]]\nlog = 'x'\ncommand = ['y']",
-            "on_change[0] with command and log must be one of webhook, command and log: write a table for each",
+            "on_change[0] with command and log must be one of webhook, command, log and notify: write a table for each",
         ),
         (
             "[defaults]\nweight = nan",

@@ -282,6 +282,44 @@ def test_nobody_to_tell_is_fine_and_two_of_a_name_are_not() -> None:
         World(Ear("a"), Ear("b"), Ear("a"))
 
 
+def test_who_is_told_at_hours_hears_then_what_came_between() -> None:
+    class Late(Ear):
+        """May be told from 1000 s to 1010 s of every 2000 s."""
+
+        def until(self, now: float) -> float:
+            return now if now % 2000.0 >= 1000.0 and now % 2000.0 < 1010.0 else now + (1000.0 - now % 2000.0) % 2000.0
+
+    late = Late("late")
+    world = World(late)
+    world.change(3)
+
+    async def plot() -> None:
+        await until(lambda: late.heard == [1, 2, 3])
+
+    world.live(plot)
+    assert world.clock.waits[0] == 1000.0
+    assert late.batches == [3]
+
+
+def test_a_sink_that_waits_for_its_hour_does_not_hold_up_the_end() -> None:
+    class Never(Ear):
+        def until(self, now: float) -> float:
+            return now + 1e9
+
+    never = Never("never")
+    world = World(never)
+    # A wait that lasts: stopping ends it.
+    world.clock.sleep = asyncio.sleep  # type: ignore[method-assign]
+    world.change(1)
+
+    async def plot() -> None:
+        await asyncio.sleep(0)
+
+    world.live(plot, grace=60.0)
+    assert (never.heard, never.closed) == ([], 1)
+    assert len(world.store.events("never", 9)) == 1, "it is told after the next start"
+
+
 def per_source(events: Sequence[Event]) -> dict[int, list[int]]:
     """The versions of each source in the order in which they were told."""
     found: dict[int, list[int]] = {}

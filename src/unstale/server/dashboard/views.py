@@ -13,6 +13,7 @@ from starlette.routing import Route
 from unstale.server import endpoints, shapes
 from unstale.server.api_sources import Sources
 from unstale.server.dashboard.reader import Reader
+from unstale.server.dashboard.receivers import KnownReceivers, Receivers
 from unstale.server.dashboard.trials import Trials, Tries
 from unstale.server.endpoints import NOT_KEPT, Call, Endpoint, Refused
 from unstale.server.headers import well_formed
@@ -236,7 +237,14 @@ class Views:
         return await asyncio.to_thread(read)
 
 
-def views(service: FleetService, *, replicas: Say = lambda: _NOTHING, tries: Tries | None = None) -> list[Route]:
-    """The routes of the dashboard, to be served beside the API's; nothing can be tried without `tries`."""
+def views(
+    service: FleetService,
+    *,
+    replicas: Say = lambda: _NOTHING,
+    tries: Tries | None = None,
+    told: KnownReceivers | None = None,
+) -> list[Route]:
+    """The routes of the dashboard, to be served beside the API's; nothing can be tried without `tries` and `told`."""
     more = [] if tries is None else Trials(service, tries).endpoints()
+    more += [] if told is None else Receivers(service, told).endpoints()
     return endpoints.routes([*Views(service, replicas).endpoints(), *more])

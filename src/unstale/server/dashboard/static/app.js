@@ -9,6 +9,7 @@ import { budget } from "./views/budget.js";
 import { events } from "./views/events.js";
 import { hosts } from "./views/hosts.js";
 import { login } from "./views/login.js";
+import { news } from "./views/news.js";
 import { overview } from "./views/overview.js";
 import { replication } from "./views/replication.js";
 import { keyboard } from "./keyboard.js";
@@ -16,7 +17,7 @@ import { source } from "./views/source.js";
 import { sources } from "./views/sources.js";
 
 const VIEWS = [["", "Overview", overview], ["budget", "Budget", budget], ["sources", "Sources", sources],
-  ["add", "Add", add], ["hosts", "Hosts", hosts], ["replication", "Replication", replication], ["events", "Events", events]];
+  ["add", "Add", add], ["news", "News", news], ["hosts", "Hosts", hosts], ["replication", "Replication", replication], ["events", "Events", events]];
 const place = document.getElementById("view");
 let leave = () => {};
 let turn = 0;

@@ -10,8 +10,8 @@ const LISTS = [["selectors", "Leave out (CSS)", "Parts of a page that do not cou
   ["pointers", "Leave out (JSON)", "Members that do not count, like /meta/time."], ["keep_pointers", "Keep only (JSON)", "The only members that count, like /price."]];
 const FLAGS = [["whitespace", "spaces"], ["case", "capital letters"], ["digits", "numbers"]];
 
-/** The form of a source into a place; `again` shows the source anew. */
-export function editing(place, one, context, again) {
+/** The form of a source into a place, and what else can be done into another; `again` shows the source anew. */
+export function editing(place, acts, one, context, again) {
   const at = `/api/v1/sources/${one.id}`;
   const may = operator();
   const input = (id, value, about = "", more = {}) => h("input", { id, type: "text", value, placeholder: about, disabled: !may, ...more });
@@ -78,12 +78,12 @@ export function editing(place, one, context, again) {
   const act = (name, work, more = {}) => h("button", { type: "button", class: "quiet", disabled: !may, onclick: work, ...more }, name);
   const form = h("form", { onsubmit: save }, h("div", { class: "grid" }, field("Title", title), field("Tags", tags, "With commas between them."), field("Weight", weight, "How much its freshness counts."),
     field("Never sooner than", shortest), field("At least every", longest)), counts, h("button", { type: "submit", disabled: !may }, "Save"));
-  fill(place, h("h2", {}, "What can be done"), h("div", { class: "controls" },
+  fill(acts, h("div", { class: "controls actions", role: "group", "aria-label": "What can be done" },
     act("Poll now", poll, { id: "poll", class: null }),
     act(one.paused ? "Resume" : "Pause", () => done(() => send("PATCH", at, { paused: !one.paused }), one.paused ? "It is polled again." : "It is paused: nothing polls it.")),
     act("Hint", () => done(() => send("POST", `${at}/hint`), "It may have changed: it is due now.")),
-    act("Remove", () => { remove([one.id], () => {}); location.hash = "#/sources"; })),
-  form, may ? null : h("p", { class: "muted" }, "Log in as operator to do these."));
+    act("Remove", () => { remove([one.id], () => {}); location.hash = "#/sources"; })));
+  fill(place, h("h2", {}, "What is said of it"), form, may ? null : h("p", { class: "muted" }, "Log in as operator to do these."));
 
   /** A source that changes at nearly every poll is told, with what to do about it. */
   get(`/dashboard/sources/${one.id}/noise`).then((found) => {

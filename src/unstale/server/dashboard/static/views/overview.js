@@ -14,7 +14,7 @@ function begin(stands) {
   return h("section", { class: "card" }, h("h2", {}, "Begin"), h("p", {}, "There are no sources yet."), h("ol", { class: "steps" },
     step("Add something", "A page, a feed, a file: one address, a list of them, or the export of another program.", "#/add", "Add sources"),
     step("Choose a budget", `All polls together may cost ${count(stands.budget_per_day)} a day. The curve shows what more or less would give.`, "#/budget", "See the curve"),
-    step("See the first copies arrive", stands.engine.running ? "The engine runs: each source is polled once, then as often as pays." : "No engine runs yet: start one with `unstale run`.", "#/sources?sort=id&down=true", "All sources")));
+    step("See the first copies arrive", stands.engine.running ? "The engine runs: each source is polled once, then as often as pays." : "No engine runs yet: start one with: unstale run", "#/sources?sort=id&down=true", "All sources")));
 }
 
 export async function overview(place, context) {
@@ -66,6 +66,8 @@ export async function overview(place, context) {
     const answered = sum("polls") - sum("failed");
     const counts = stands.sources;
     const begun = stands.first_round;
+    for (const name of ["curve", "work", "given", "worst"]) parts[name].parentNode.hidden = !counts.total;
+    choose.hidden = !counts.total;
     if (!counts.total) { fill(parts.hero, begin(stands)); fill(parts.tiles); return; }
     const none = counts.total === counts.paused ? "All sources are paused." : "";
     const even = stands.freshness_even === null ? "mostly a guess until sources were polled twice" : `${percent(stands.freshness_even)} if all were polled equally often for the same budget${give(stands.freshness_even_error)}`;

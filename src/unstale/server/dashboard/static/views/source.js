@@ -15,6 +15,7 @@ const wants = (context) => context.query.has("new");
 export async function source(place, context) {
   const at = `/api/v1/sources/${context.id}`;
   const parts = Object.fromEntries(["head", "polls", "belief", "versions", "does"].map((name) => [name, h("section", { class: "card" })]));
+  parts.acts = h("div", {});
   const drawn = {};
   let token = null;
   context.ending(() => Object.values(drawn).forEach((down) => down()));
@@ -76,10 +77,10 @@ export async function source(place, context) {
 
   const one = await head();
   if (one === null) return;
-  const order = wants(context) ? ["versions", "head", "polls", "belief", "does"] : ["head", "polls", "belief", "versions", "does"];
+  const order = wants(context) ? ["versions", "head", "acts", "polls", "belief", "does"] : ["head", "acts", "versions", "polls", "belief", "does"];
   fill(place, h("h1", {}, `Source ${context.id}`), order.map((name) => parts[name]));
   const again = () => source(place, context);
-  editing(parts.does, one, context, again);
+  editing(parts.does, parts.acts, one, context, again);
   const wanted = { old: context.query.get("old"), new: context.query.get("new") };
   await Promise.all([polls(), versions(parts.versions, context.id, one.kind, context, wanted)]);
   const onStatus = ({ detail }) => {

@@ -84,8 +84,9 @@ export async function sources(place, context) {
         return edit({ add_tags: all.filter((one) => !one.startsWith("-")), remove_tags: all.filter((one) => one.startsWith("-")).map((one) => one.slice(1)).filter(Boolean) }, "Tagged");
       })),
       act("Weigh", () => ask("Weight", "1", (text) => edit({ changes: { weight: Number(text) } }, "Weighed"), "number")),
-      act("Remove", removal), act("Choose none", () => { chosen.clear(); whole = false; choose(); }));
+      act("Remove", removal), act("Choose none", () => { none(); choose(); }));
   }
+  const none = () => { chosen.clear(); whole = false; };
   const act = (name, work) => h("button", { type: "button", class: "quiet", onclick: work }, name);
   const which = () => (whole ? { search: asked.search || "id>0" } : { sources: [...chosen] });
   const edit = (more, said) => does("/api/v1/edits", more, "edited", said.toLowerCase());
@@ -93,6 +94,7 @@ export async function sources(place, context) {
     try {
       const found = await send("POST", path, { ...which(), ...more });
       note(`${count(found[counted])} ${found[counted] === 1 ? "source" : "sources"} ${said}.`);
+      none();
     } catch (error) { note(error.message, true); }
     if (context.current()) await read();
   }
@@ -108,8 +110,7 @@ export async function sources(place, context) {
     if (whole) {
       try { ids = await all(asked.search || "id>0"); } catch (error) { note(error.message, true); return; }
     }
-    chosen.clear();
-    whole = false;
+    none();
     remove(ids, () => { if (context.current()) read(); });
   }
 
@@ -120,6 +121,8 @@ export async function sources(place, context) {
     return `#/sources?${kept}`;
   };
   const change = (more) => {
+    // What is not seen any more is not meant any more.
+    if (more.search !== undefined && more.search !== asked.search) none();
     Object.assign(asked, { offset: 0 }, more);
     history.replaceState(null, "", where());
     for (const [i, [, key]] of COLUMNS.entries()) heads[i].setAttribute("aria-sort", key !== asked.sort ? "none" : asked.down ? "descending" : "ascending");
@@ -129,12 +132,11 @@ export async function sources(place, context) {
   const heads = COLUMNS.map(([name, key, down]) => h("th", { scope: "col", "aria-sort": "none" }, h("button", {
     type: "button", class: "sort", onclick: () => change({ sort: key, down: asked.sort === key ? !asked.down : down }) }, name)));
   const search = h("input", { id: "text", type: "search", value: asked.search, placeholder: "tag:news failing fresh<0.5", autocomplete: "off", "aria-describedby": "help" });
-  search.addEventListener("input", calmly(() => { whole = false; change({ search: search.value }); }, 40));
+  search.addEventListener("input", calmly(() => change({ search: search.value }), 40));
   const state = h("select", { id: "state" });
   state.addEventListener("change", () => {
     const one = saved.find((kept) => `saved:${kept.name}` === state.value);
     search.value = one ? one.search : state.value;
-    whole = false;
     change(one ? { search: one.search, sort: one.sort, down: one.down } : { search: state.value });
   });
   /** What is looked for under a name, if it has one. */
