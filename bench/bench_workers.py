@@ -44,7 +44,7 @@ Log = list[tuple[float, str, str]]
 
 
 class Origin(asyncio.Protocol):
-    """Answers everything at once and notes when a request was whole, which host it was for, and its path."""
+    """Answers at once and notes when a request was whole, which host it was for, and its path."""
 
     log: ClassVar[Log] = []
 
@@ -58,8 +58,12 @@ class Origin(asyncio.Protocol):
             head, _, self._text = self._text.partition(b"\r\n\r\n")
             first, *lines = head.decode("ascii").split("\r\n")
             host = next(line.partition(":")[2] for line in lines if line.lower().startswith("host:"))
-            self.log.append((time.time(), host.strip().partition(":")[0], first.split()[1]))
-            self._transport.write(b'HTTP/1.1 200 OK\r\nContent-Length: 4\r\nETag: "a"\r\n\r\nsame')
+            path, now = first.split()[1], time.time()
+            self.log.append((now, host.strip().partition(":")[0], path))
+            # Each changes at a pace of its own, from twice a minute to once in ten minutes.
+            number = int(path[1:])
+            body = b"%d" % (now / (30.0 * 20.0 ** (number * 0.618 % 1.0)) + 0.382 * number)
+            self._transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
 
 
 def serve(pipe: Connection) -> None:

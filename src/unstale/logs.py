@@ -48,6 +48,9 @@ EVENTS: dict[str, EventKind] = {
     "clock_jumped": EventKind(WARNING, "the system's clock was set by `seconds`; all times follow it"),
     "parser_ended": EventKind(WARNING, "a body could not be parsed within its limits; its process was ended"),
     "elected": EventKind(INFO, "this worker plans for all"),
+    "terms_differ": EventKind(
+        WARNING, "this worker's settings say another budget, burst or objective than the store, which all go by"
+    ),
     "followed": EventKind(INFO, "sources of the upstream replica were taken over"),
     "upstream_failed": EventKind(WARNING, "the upstream replica could not be seen"),
     "peer_failed": EventKind(INFO, "another replica could not be asked; it rests"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from support.patience import BUSY
 from support.postgres import Postgres, postgres
 from support.worker_victim import SPACED, SPACING
 from unstale.adapters.postgres_crew import PostgresCrew
+from unstale.engine.shared_terms import TERMS, SharedTerms
 from unstale.ports import Listing
 
 ROUNDS, SOURCES, WORKERS, LEASE, BUDGET = 100, 200, 4, 2.0, 150.0
@@ -240,6 +242,28 @@ def _another_plans(server: Postgres, tmp_path: Path, store: PostgresCrew) -> Non
             until(lambda gone=first: f'"w{gone}"' not in planner(), 10.0 if how == signal.SIGKILL else 20.0)
             until(lambda before=polls: len(crew.lines()) > before, 10.0)
         until(lambda: max(shares()) == pytest.approx(BUDGET), 15.0)
+
+
+def test_who_plans_changes_nothing_for_what_is_shared_is_in_the_store(server: Postgres, tmp_path: Path) -> None:
+    with closing(PostgresCrew(server.address())) as store:
+        fleet(store)
+        # The settings of all these workers say another budget than the one that all had agreed on.
+        kept = SharedTerms(BUDGET / 3, 10.0, "age", 0.0, 5.0)
+        store.record([], settings={TERMS: kept.kept()})
+        with crew_of(server, tmp_path) as crew:
+            crew.beget()
+            crew.beget()
+            for how in (signal.SIGKILL, signal.SIGTERM):
+                until(lambda: store.setting("plan") != b"", 30.0)
+                plan = json.loads(store.setting("plan"))
+                assert (plan["rate"], plan["burst"], plan["objective"]) == (BUDGET / 3, 10.0, "age")
+                until(lambda: 0.0 < shared(store) <= BUDGET / 3 * (1 + 1e-9), 30.0)
+                with store._in_use:
+                    assert store._db is not None
+                    store._db.execute("DELETE FROM settings WHERE name = 'plan'")
+                owner = json.loads(store.setting("engine"))["owner"]
+                if how == signal.SIGKILL:
+                    crew.end(int(owner[1:]), how)
 
 
 def test_first_polls_have_an_allowance_that_workers_share_and_nothing_else_gets(

@@ -13,6 +13,7 @@ from unstale.ports import (
     Announced,
     Checkpoint,
     Copy,
+    CrewMember,
     Edition,
     Epoch,
     Head,
@@ -208,7 +209,7 @@ class MemoryShelf:
         answers = [one.polled_at for one in self.recent(NEWEST) if one.answer is not Answer.FAILED]
         return max(answers, default=-math.inf)
 
-    def alive(self) -> int | None:
+    def alive(self) -> tuple[CrewMember, ...] | None:
         """One process keeps it, this one."""
         return None
 

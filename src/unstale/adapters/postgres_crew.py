@@ -104,6 +104,11 @@ class PostgresCrew(PostgresStore):
 
         return self._write(work)
 
+    def claimed(self) -> list[int]:
+        """The sources that somebody is polling now."""
+        rows = self._read(lambda db: db.execute("SELECT source FROM beliefs WHERE token IS NOT NULL").fetchall())
+        return [source for (source,) in rows]
+
     def lessons(self) -> list[Lesson]:
         """What workers' polls have taught of the fleet as a whole and no plan has taken up yet."""
         rows = self._read(lambda db: db.execute("SELECT id, value FROM lessons ORDER BY id").fetchall())

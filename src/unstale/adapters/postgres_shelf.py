@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from unstale.adapters.postgres_catalogue import PostgresCatalogue
 from unstale.adapters.store_shared import ANSWERS, NEWEST, NUMBER
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Announced, Edition, Head, Recent
+from unstale.ports import Announced, CrewMember, Edition, Head, Recent
 
 #: seconds without a sign of life after which a worker is gone, and the time by the server's own clock
 GONE, NOW = 5.0, "extract(epoch FROM clock_timestamp())::float8"
@@ -77,8 +78,8 @@ class PostgresShelf(PostgresCatalogue):
         )
         return -math.inf if row[0] is None else float(row[0])
 
-    def alive(self) -> int | None:
-        """How many workers have given a sign of life lately."""
-        query = f"SELECT count(*) FROM workers WHERE at >= {NOW} - %s".encode()
-        row: Any = self._read(lambda db: db.execute(query, (GONE,)).fetchone())
-        return int(row[0])
+    def alive(self) -> tuple[CrewMember, ...]:
+        """The workers that have given a sign of life lately."""
+        query = f"SELECT owner, share, level, burst, facts FROM workers WHERE at >= {NOW} - %s ORDER BY owner".encode()
+        rows = self._read(lambda db: db.execute(query, (GONE,)).fetchall())
+        return tuple(CrewMember(row[0], row[1], row[2], row[3], json.loads(row[4])) for row in rows)

@@ -11,7 +11,7 @@ from typing import Any
 from unstale.adapters.sqlite_catalogue import SqliteCatalogue
 from unstale.adapters.store_shared import ANSWERS, NEWEST, NUMBER
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Announced, Edition, Head, Recent
+from unstale.ports import Announced, CrewMember, Edition, Head, Recent
 
 #: bytes of the index's two headers, see sqlite.org/walformat.html
 _HEADERS = 96
@@ -88,7 +88,7 @@ class SqliteShelf(SqliteCatalogue):
             ).get
         return -math.inf if at is None else at
 
-    def alive(self) -> int | None:
+    def alive(self) -> tuple[CrewMember, ...] | None:
         """One process keeps a file; who asks looks whether it holds it."""
         return None
 

@@ -9,7 +9,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,12 +18,14 @@ from unstale.cli.logging_option import log_as, log_option
 from unstale.cli.settings import Settings, load, settings_options
 from unstale.cli.stopping import Stopping
 from unstale.errors import InputError, MissingExtraError, StoreError, require, sentence
+from unstale.logs import log
 from unstale.units import DAY, parse_duration, parse_rate
 
 if TYPE_CHECKING:
     from unstale.adapters.postgres_crew import PostgresCrew
     from unstale.adapters.postgres_hosts import Grant
     from unstale.engine.clock import SharedClock
+    from unstale.engine.config import EngineConfig
     from unstale.engine.planner import Planner
     from unstale.engine.store_executor import StoreExecutor
 
@@ -177,6 +179,7 @@ async def _work(
         _read_clock(executor.store, clock)
     owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
     config = replace(config_of(settings), budget=budget, owner=owner, lease=3.0 * settings.http.timeout + 5.0)
+    config = await executor.do(lambda store: _agree(store, config, settings))
     fetchers = Fetchers(settings, clock.now)
     engine = Worker(
         executor,
@@ -210,6 +213,20 @@ async def _work(
         planner.close()
         stopping.done = True
     return engine.counters.polls
+
+
+def _agree(store: PostgresCrew, config: EngineConfig, settings: Settings) -> EngineConfig:
+    """What all workers go by: the store's word, or this settings file's, if it was changed since."""
+    from unstale.cli.service import _written_at
+    from unstale.engine.shared_terms import TERMS, SharedTerms, agreed
+
+    own = SharedTerms.of(config, _written_at(settings.path))
+    terms, news = agreed(own, store.setting(TERMS))
+    if news is not None:
+        store.record([], settings={TERMS: news})
+    if not own.same(terms):
+        log("terms_differ", {"own": asdict(own), "kept": asdict(terms)})
+    return replace(terms.over(config), budget=config.budget)
 
 
 async def _deliver(

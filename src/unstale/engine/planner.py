@@ -3,7 +3,8 @@
 Rules of this file:
 1. A planner that has lost its connection is none: it stands for election again before it writes anything.
 2. Planning takes one part in five of the time at most; workers go on at the last price meanwhile.
-3. While sources wait for their first polls, workers share the allowance for these beside the budget.
+3. Budget, burst and objective are what the store keeps for all, whoever is elected.
+4. While sources wait for their first polls, workers share the allowance for these beside the budget.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from unstale.core.learning.state import WIDTH
 from unstale.engine.config import LATEST, EngineConfig, scheduler_of
@@ -21,6 +25,8 @@ from unstale.engine.host_limits import HostLimits
 from unstale.engine.pricing import PULSE, Pricer, next_plan, surcharges_of
 from unstale.engine.pulse import KEPT, done, undone
 from unstale.engine.pulse import kept as kept_pulse
+from unstale.engine.said import BUDGET
+from unstale.engine.shared_terms import TERMS, SharedTerms
 from unstale.engine.store_executor import StoreExecutor, patience
 from unstale.engine.worker import LIFE, PLAN
 from unstale.errors import StoreError
@@ -57,6 +63,7 @@ class Planner:
         self._pricer = Pricer(executor)
         self._plan_at = -math.inf
         self._edited, self._took = -1, 0.0
+        self._times: deque[float] = deque(maxlen=3)
         self._first = FirstAllowance()
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -96,23 +103,36 @@ class Planner:
         self._executor.close()
 
     async def _divide(self) -> None:
-        rate = self._config.rate + self._first.at(self._clock.now())
+        first = self._first.at(self._clock.now())
 
-        def divide(store: SharedStore) -> tuple[Sequence[CrewMember], int]:
-            return store.divide(rate), store.counters().get("edited", 0)
+        def divide(store: SharedStore) -> tuple[EngineConfig, Sequence[CrewMember], int]:
+            config = self._told_by({name: store.setting(name) for name in (TERMS, BUDGET)})
+            return config, store.divide(config.rate + first), store.counters().get("edited", 0)
 
-        self._crew, edited = await self._executor.do(divide)
+        self._config, self._crew, edited = await self._executor.do(divide)
         if edited != self._edited:
             self._edited, self._plan_at = edited, -math.inf
 
+    def _told_by(self, settings: Mapping[str, bytes]) -> EngineConfig:
+        """What the store says that all go by."""
+        terms = SharedTerms.read(settings.get(TERMS, b""))
+        return (self._config if terms is None else terms.over(self._config)).amended(settings)
+
     async def _plan(self, now: float) -> None:
         """Publish the price at which what falls due until the next look spends the budget."""
-        standing, lessons = await self._executor.do(lambda store: (store.fleet(WIDTH), store.lessons()))
-        self._config = config = replace(self._config.amended(standing.settings), hosts=standing.hosts)
+        # In this order: what ends in between is planned anew a moment later, and nothing is counted twice.
+        claimed, standing, lessons = await self._executor.do(
+            lambda store: (store.claimed(), store.fleet(WIDTH), store.lessons())
+        )
+        self._config = config = replace(self._told_by(standing.settings), hosts=standing.hosts)
         if not len(standing.source):
             self._plan_at = now + LIFE
             return
         scheduler, late = await self._executor.aside(scheduler_of, standing, config, now, self._host_limits)
+        # What is being polled is paid for: it does not fall due again.
+        busy = np.flatnonzero(np.isin(scheduler.ids, claimed))
+        scheduler.hold(busy)
+        scheduler.due_at[busy] = np.inf
         until = max(next_plan(scheduler, config, now), now + min(PART * self._took, LATEST))
         taught = lessons if self._pricer.will_review(now, standing.settings) else []
         spare = sum(member.level - 0.5 * member.burst for member in self._crew)
@@ -138,8 +158,9 @@ class Planner:
 
         await self._executor.do(publish)
         self.plans += 1
-        # The first time compiles; later ones tell how long it takes.
-        self._took = self._clock.now() - now if self.plans > 1 else 0.0
+        # The shortest of the last three tells how long it takes: the first ones compile.
+        self._times.append(self._clock.now() - now)
+        self._took = min(self._times) if len(self._times) == self._times.maxlen else 0.0
         # Once first polls have had their allowance, it is time to see whether all were made.
         self._first = first_allowance(scheduler, config, self._clock.now(), max(SHARED, PART * self._took))
         self._plan_at = min(until, self._first.end) if self._first.rate else until
@@ -162,6 +183,9 @@ class Planner:
             "price": scheduler.price,
             "scale": scheduler.learner.scale,
             "dearest": float(columns.cost.max()),
+            "rate": self._config.rate,
+            "burst": self._config.burst,
+            "objective": self._config.objective,
         }
         facts = [member.facts for member in self._crew]
         view = {
@@ -172,6 +196,7 @@ class Planner:
             "settled": self._config.settled,
             "price": scheduler.price,
             "workers": len(facts),
+            "took": self._times[-1] if self._times else None,
             "surcharges": surcharges_of(scheduler, self._config.hosts),
             "fresh": known.fresh if known else 0.0,
             "even": known.even if known else 0.0,

@@ -17,7 +17,7 @@ from unstale.core.checks import Floats
 from unstale.core.learning.columns import SharedTiming
 from unstale.core.learning.mixture import Shared
 from unstale.core.learning.state import WIDTH
-from unstale.engine.config import EngineConfig, scheduler_of
+from unstale.engine.config import BURST_SECONDS, EngineConfig, scheduler_of
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.lessons import tallied
 from unstale.engine.store_executor import StoreExecutor
@@ -27,12 +27,27 @@ from unstale.ports import LEARNER, Clock, FleetColumns, SharedStore
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedPlan:
-    """What a planner tells of the fleet as a whole: its mean interval, its price, and what its dearest poll costs."""
+    """What a planner tells of the fleet as a whole: its mean interval, its price, and what its dearest poll costs.
+
+    `burst` is what the settings let be spent at once after a pause, in seconds of the budget, 0 where they say nothing.
+
+    >>> PublishedPlan(1.0, 1.0, 1.0, burst=3.0).burst_of(4.0), PublishedPlan(1.0, 1.0, 1.0).burst_of(0.1)
+    (12.0, 2.0)
+    """
 
     #: zero until a planner has told
     scale: float = 0.0
     price: float = 0.0
     dearest: float = 1.0
+    burst: float = 0.0
+    #: what is polled for, where it is told
+    objective: str = ""
+
+    def burst_of(self, share: float) -> float:
+        """What a worker with a share of the budget may spend at once: together they have one burst, each has a poll."""
+        if self.burst:
+            return max(self.burst * share, self.dearest)
+        return max(BURST_SECONDS * share, 2.0 * self.dearest)
 
 
 class SharedLearning:
@@ -91,7 +106,11 @@ class SharedLearning:
     def _scheduler_of(self, standing: FleetColumns) -> Scheduler:
         """The scheduler of a few sources of a fleet, whose mean interval and shared learning are given."""
         state, few = standing.settings.get(LEARNER, b""), float(standing.cost[~standing.paused].sum())
-        config = replace(self._config, budget=few / self.plan.scale if few > 0.0 else 1.0)
+        config = replace(
+            self._config,
+            budget=few / self.plan.scale if few > 0.0 else 1.0,
+            objective=self.plan.objective or self._config.objective,
+        )
         known = self._learned if state == self._state else None
         if known is not None:
             standing = replace(standing, settings={})

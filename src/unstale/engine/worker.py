@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from unstale.engine.budget import Bucket
 from unstale.engine.clock import jumps_of
-from unstale.engine.config import BURST_SECONDS, EngineConfig
+from unstale.engine.config import EngineConfig
 from unstale.engine.outcomes import Counters, PollOutcome
 from unstale.engine.polling import Begin, ContentOf, Look, PollsUnderWay
 from unstale.engine.recording import BATCH, BEAT, Recorder
@@ -30,6 +30,8 @@ from unstale.ports import Aside, Claim, Clock, SharedStore
 
 #: seconds between signs of life, between lessons passed on, and between looks for what is due while nothing is
 LIFE, LESSON, CALM = 1.0, 10.0, 0.1
+#: what the last batch of claims counts in the mean lag
+SMOOTH = 0.1
 #: the setting in which a planner tells workers about the fleet as a whole
 PLAN = "plan"
 
@@ -79,6 +81,8 @@ class Worker:
         #: when the polls of claims must have begun, by token, and those that were not
         self._begin_by: dict[int, float] = {}
         self._late: list[Claim] = []
+        #: what it tells of itself: claims that it passed on, and how long after they were due it claims sources
+        self._passed_on, self._lag, self._started_at = 0, 0.0, clock.now()
 
     @property
     def counters(self) -> Counters:
@@ -135,7 +139,14 @@ class Worker:
         facts: dict[str, float] = {
             name: getattr(counters, name) for name in ("polls", "changed", "unchanged", "failed")
         }
-        facts |= {"spent": self.bucket.spent, "in_flight": len(self._polls.under_way)}
+        facts |= {
+            "spent": self.bucket.spent,
+            "in_flight": len(self._polls.under_way),
+            "late": self._passed_on,
+            "lag": self._lag,
+            "price": self._learning.plan.price,
+            "started_at": self._started_at,
+        }
 
         def live(store: SharedStore) -> tuple[float, bytes]:
             if news:
@@ -153,14 +164,21 @@ class Worker:
             raise
         said = json.loads(published or b"{}")
         self._learning.plan = plan = PublishedPlan(
-            said.get("scale", 0.0), said.get("price", 0.0), said.get("dearest", 1.0)
+            said.get("scale", 0.0),
+            said.get("price", 0.0),
+            said.get("dearest", 1.0),
+            said.get("burst", 0.0) / said.get("rate", 1.0),
+            said.get("objective", ""),
         )
-        self.bucket.set(share, max(BURST_SECONDS * share, 2.0 * plan.dearest))
+        self.bucket.set(share, plan.burst_of(share))
         self._beat_at = now + LIFE
 
     def _begin(self, claims: Sequence[Claim], claimed_at: float) -> None:
         # A poll has to end before its claim does.
         latest = claimed_at + 0.5 * self.config.lease
+        if claims:
+            lag = sum(max(claimed_at - claim.due, 0.0) for claim in claims) / len(claims)
+            self._lag += SMOOTH * (lag - self._lag)
         for claim in claims:
             self._begin_by[claim.token] = min(claim.begin_by, latest)
             # What it costs is known when it is recorded.
@@ -177,6 +195,7 @@ class Worker:
     def _unbegun(self, claim: Claim) -> None:
         """Nothing was asked of its host, and nothing is paid for."""
         self._late.append(claim)
+        self._passed_on += 1
         self.bucket.spend(-self._learning.plan.dearest)
 
     def _ended(self, outcome: PollOutcome, host: str) -> None:

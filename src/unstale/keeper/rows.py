@@ -135,7 +135,7 @@ class FleetRows:
             held = self._held_prices(now, until)
             self._press(held)
             if self.collected is None:
-                self.price = self.learner.price_for(left, now, until, self.price)
+                self.price = self.learner.price_for(left, now, until, self.price, ids=self.ids)
             else:
                 self.price = self.collected.price_for(left, now, until, self.price, self.failures > 0)
             self._press(held)
@@ -204,7 +204,7 @@ class FleetRows:
             if len(rows):
                 wanted = max(room[host] - asleep[host], 0.1) * self.learner.columns.cost[rows].mean()
                 guess = self.price * self.surcharge[host]
-                held[host] = self.learner.price_for(wanted, now, until, guess, rows)
+                held[host] = self.learner.price_for(wanted, now, until, guess, rows, self.ids)
         return held
 
     def _press(self, held: Floats) -> None:

@@ -206,8 +206,8 @@ class Shelf(Protocol):
     def answered_at(self) -> float:
         """When any source last answered; -inf if none of the newest thousand polls was answered."""
 
-    def alive(self) -> int | None:
-        """How many workers have given a sign of life lately; None for a store that one process keeps."""
+    def alive(self) -> tuple[CrewMember, ...] | None:
+        """The workers that have given a sign of life lately; None for a store that one process keeps."""
 
 
 class Audit(Protocol):
@@ -264,6 +264,9 @@ class Crew(Protocol):
 
     def divide(self, rate: float) -> list[CrewMember]:
         """Give every worker that is alive an even share of the rate, as far as others have let go of it."""
+
+    def claimed(self) -> list[int]:
+        """The sources that somebody is polling now."""
 
     def lessons(self) -> list[Lesson]:
         """What workers' polls have taught of the fleet as a whole and no plan has taken up yet."""

@@ -11,11 +11,12 @@ from starlette.responses import Response
 from unstale.server.endpoints import NOT_KEPT
 from unstale.server.slowly import Slowly
 from unstale.service import FleetService
-from unstale.service.records import Status
+from unstale.service.records import EngineState, Status
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Sample = tuple[Mapping[str, str], float]
+Family = tuple[str, str, str, Sequence[Sample]]
 _ONE: Mapping[str, str] = {}
 
 
@@ -35,7 +36,7 @@ def told(status: Status, served: Mapping[int, int]) -> str:
     """A status in Prometheus' words."""
     counts, engine, totals, begun = status.counts, status.engine, status.totals, status.first_round
     sound = counts.polled - counts.failing
-    families: list[tuple[str, str, str, Sequence[Sample]]] = [
+    families: list[Family] = [
         (
             "polls_total",
             "counter",
@@ -81,6 +82,7 @@ def told(status: Status, served: Mapping[int, int]) -> str:
         ("learned_ratio", "gauge", "Share of the weight that was looked at twice.", _of(status.learned)),
         ("expected_age_seconds", "gauge", "Expected age of the copies, by weight.", _of(status.age)),
         ("hosts_held", "gauge", "Hosts whose cap makes polls dearer.", _of(len(status.surcharges))),
+        *workers(engine),
         (
             "copy_requests_total",
             "counter",
@@ -90,6 +92,33 @@ def told(status: Status, served: Mapping[int, int]) -> str:
     ]
     lines = [line for name, kind, meaning, samples in families for line in _family(name, kind, meaning, samples)]
     return "\n".join(lines) + "\n"
+
+
+def workers(engine: EngineState) -> list[Family]:
+    """What each worker tells of itself, and who plans; nothing where one engine polls."""
+
+    def of(name: str) -> list[Sample]:
+        return [({"worker": one.owner}, one.facts[name]) for one in engine.crew if name in one.facts]
+
+    answers = [
+        ({"worker": one.owner, "answer": answer}, one.facts[answer])
+        for one in engine.crew
+        for answer in ("unchanged", "changed", "failed")
+        if answer in one.facts
+    ]
+    shares = [({"worker": one.owner}, one.share) for one in engine.crew]
+    planner: list[Sample] = [({"worker": engine.planner}, 1)] if engine.planner else []
+    return [
+        ("worker_polls_total", "counter", "Polls of a worker since it started, by what they found.", answers),
+        ("worker_late_total", "counter", "Claims that a worker could not begin in time and passed on.", of("late")),
+        ("worker_share_per_second", "gauge", "A worker's share of the budget.", shares),
+        ("worker_in_flight", "gauge", "Polls that a worker has under way.", of("in_flight")),
+        ("worker_lag_seconds", "gauge", "How long after they were due a worker claims sources.", of("lag")),
+        ("worker_price", "gauge", "The price that a worker goes by.", of("price")),
+        ("worker_start_timestamp_seconds", "gauge", "When a worker started.", of("started_at")),
+        ("worker_plans", "gauge", "The worker that plans for all.", planner),
+        ("plan_seconds", "gauge", "How long its last plan took.", _of(engine.planned_in) if planner else []),
+    ]
 
 
 def written(name: str, kind: str, meaning: str, samples: Sequence[Sample]) -> list[str]:

@@ -123,7 +123,7 @@ class FleetService(FleetChanges):
     def running(self) -> bool | None:
         """Whether something keeps this store fresh now; None where that cannot be told."""
         alive = self.store.alive()
-        return self.terms.running() if alive is None else alive > 0
+        return self.terms.running() if alive is None else bool(alive)
 
     def engine(self) -> EngineState:
         """What keeps it fresh, and what it did since it started."""

@@ -10,7 +10,7 @@ from typing import Any
 from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import Rules
 from unstale.errors import InputError, sentence
-from unstale.ports import Edition, Listing, Observation, Price
+from unstale.ports import CrewMember, Edition, Listing, Observation, Price
 from unstale.service.collections import CollectionView
 
 #: makes a listing of what is said of a source; of one that is listed already, over what was said of it before
@@ -161,6 +161,10 @@ class EngineState:
     failed: int
     spent: float
     peers: tuple[Mapping[str, Any], ...] = ()
+    #: the workers themselves, the one of them that plans, and the seconds that its last plan took
+    crew: tuple[CrewMember, ...] = ()
+    planner: str = ""
+    planned_in: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def totals_of(counters: Mapping[str, int]) -> Totals:
 def engine_state(store: ReadStore, said: Mapping[str, Any], running: bool | None, totals: Totals) -> EngineState:
     """What the engine wrote of itself, and what was recorded since it began."""
     began = Done.read(said.get("began"))
-    newest = store.recent(1)
+    newest, crew = store.recent(1), store.alive()
 
     def number(name: str) -> float | None:
         value = said.get(name)
@@ -134,7 +134,7 @@ def engine_state(store: ReadStore, said: Mapping[str, Any], running: bool | None
         started_at=number("started_at"),
         last_poll=newest[0].polled_at if newest else -math.inf,
         last_answer=store.answered_at(),
-        workers=store.alive(),
+        workers=None if crew is None else len(crew),
         in_flight=int(number("in_flight") or 0) if running else 0,
         polls=totals.polls - began.polls,
         first=totals.first - began.first,
@@ -142,6 +142,9 @@ def engine_state(store: ReadStore, said: Mapping[str, Any], running: bool | None
         failed=totals.failed - began.failed,
         spent=totals.spent - began.spent,
         peers=tuple(peers) if isinstance(peers, list) else (),
+        crew=crew or (),
+        planner=str(said.get("owner", "")) if crew else "",
+        planned_in=number("took"),
     )
 
 

@@ -108,6 +108,21 @@ def test_the_price_spends_what_is_asked() -> None:
     assert expected == pytest.approx(200.0, abs=2.0)
 
 
+def test_who_only_waits_for_its_jitter_stands_for_no_poll() -> None:
+    """Polled almost at once and looked at a moment ahead: the next polls are those whose jittered times come."""
+    learner, ids = Learner(400, 20.0), np.arange(1, 401)
+    poll_evenly(learner, np.full(400, 1 / 60.0), 10, 20.0, seed=3)
+    learner.columns.last[:] = 200.0 + np.random.default_rng(4).random(400)
+    now, price, polled = 225.0, learner.typical_price(), 0
+    for _ in range(15):
+        price = learner.price_for(20.0, now, now + 1.0, price, ids=ids)
+        due = learner.due_after_answers(np.arange(400), ids, price)
+        soon = np.flatnonzero(due < now + 1.0)
+        learner.columns.last[soon] = np.maximum(due[soon], now)
+        polled, now = polled + len(soon), now + 1.0
+    assert polled == pytest.approx(300.0, abs=8.0)
+
+
 def test_a_prior_is_the_law_of_the_fleet() -> None:
     rng = np.random.default_rng(2)
     rate = rng.gamma(0.4, 1 / 2.0, 5000)

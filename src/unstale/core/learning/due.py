@@ -74,6 +74,32 @@ def due_after_answers(
 
 
 @compiled
+def jittered_cost(
+    which: Integers,
+    numbers: Integers,
+    price: float,
+    now: float,
+    until: float,
+    columns: LearnerColumns,
+    shared: Shared,
+    timing: SharedTiming,
+    at: Scratch,
+) -> float:
+    """What these sources would spend between now and `until` at a price, each due when its jitter says.
+
+    Who was due before but for its jitter is not due yet: counted all the same, time and again, they would stand for
+    polls that nobody makes.
+    """
+    total = 0.0
+    for k in range(len(which)):
+        i = which[k]
+        due = max(now, due_after_answer(i, numbers[k], price, columns, shared, timing, at))
+        if due < until:
+            total += columns.cost[i] * (1.0 + math.floor((until - due) / columns.interval[i]))
+    return total
+
+
+@compiled
 def due_after_failures(
     which: Integers,
     numbers: Integers,

@@ -21,7 +21,7 @@ from unstale.core.learning.columns import (
     some_waits,
     weights,
 )
-from unstale.core.learning.due import due_after_answers, due_after_failures
+from unstale.core.learning.due import due_after_answers, due_after_failures, jittered_cost
 from unstale.core.learning.harm import harm_of, harm_value
 from unstale.core.learning.mixture import Shared, scratch, width
 from unstale.core.learning.prior import fit_prior, shares
@@ -152,12 +152,20 @@ class Learner:
         """The mean of what is believed of each source's change rate."""
         return rates(self.columns, self.shared, self._room)
 
-    def price_for(self, cost: float, now: float, until: float, guess: float, rows: ArrayLike | None = None) -> float:
+    def price_for(
+        self,
+        cost: float,
+        now: float,
+        until: float,
+        guess: float,
+        rows: ArrayLike | None = None,
+        ids: Integers | None = None,
+    ) -> float:
         """The price at which polls due between now and `until` cost so much: more than that, and less is due.
 
         Of these rows alone, or of all. What is due is counted source by source, from when each last answered, so that
         the budget is spent evenly whatever the beliefs do: after a price has moved, what fell due at once is not all
-        polled at once.
+        polled at once. With the `ids` of all rows, by which jitter tells sources apart, it is right to the poll.
         """
         which = np.flatnonzero(np.isfinite(self.columns.last)) if rows is None else np.asarray(rows, dtype=np.int64)
         step = -(-len(which) // _ENOUGH) or 1
@@ -165,7 +173,11 @@ class Learner:
         wanted = max(number("cost", cost, least=0), 1e-9) / step
 
         def excess(x: float) -> float:
-            spent = expected_cost(which, math.exp(x), now, until, self.columns, self.shared, self.timing, self._room)
+            mind = self.columns, self.shared, self.timing, self._room
+            if ids is None:
+                spent = expected_cost(which, math.exp(x), now, until, *mind)
+            else:
+                spent = jittered_cost(which, ids[which], math.exp(x), now, until, *mind)
             return math.log(max(spent, 1e-12) / wanted)
 
         return math.exp(
