@@ -9,19 +9,19 @@ from pathlib import Path
 
 from support.engine_victim import engines, settings_file
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.origin.hostile import DONE, SAID
+from unstale.origin.hostile import KINDS
 from unstale.origin.server import Origin
 from unstale.origin.site import Site
 from unstale.ports import Listing
 
-HEALTHY, LONGEST = 70, 2.0
+#: one of each hostile behaviour to seven healthy sources for every three of them, polled at least so often
+HEALTHY, LONGEST = 7 * len(KINDS) // 3, 6.0
 ALLOWED = ("127.0.0.2/32", "127.0.0.3/32")
 
 
 def hostile(first: int, count: int, folder: Path) -> Counter[str]:
     """Both fleets for so many seconds, one after the other, the same healthy sources in each."""
-    kinds = [*SAID, *DONE]
-    rest = 3 * HEALTHY // 7
+    kinds, rest = KINDS, len(KINDS)
     polls: dict[str, int] = {}
     answers = 0
     for fleet in ("calm", "hostile"):
@@ -31,7 +31,7 @@ def hostile(first: int, count: int, folder: Path) -> Counter[str]:
             Origin(Site.of(rest, 0.3), host="127.0.0.3").in_thread() as zoo,
             engines(Path(place)) as parent,
         ):
-            config = settings_file(Path(place), 'budget = "100/s"', ALLOWED, 'timeout = "1s"\nlimit = "1MiB"')
+            config = settings_file(Path(place), 'budget = "150/s"', ALLOWED, 'timeout = "1s"\nlimit = "1MiB"')
             store = SqliteStore(Path(place) / "unstale.db")
             store.add([Listing(origin.address + path, longest=LONGEST) for path in origin.site.paths], time.time())
             calm = [Listing(zoo.address + path, host=f"h{n}", longest=LONGEST) for n, path in enumerate(zoo.site.paths)]

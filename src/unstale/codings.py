@@ -3,14 +3,15 @@
 Rules of this file:
 1. A coded body says itself where it ends (the trailer of gzip, the last block of brotli and zstd). Without that end it
    was cut, whatever its length says.
-2. However small a piece, never more is unpacked than there is room for: what is packed a thousandfold is given up.
+2. However small a piece, never more is unpacked than there is room for: what is packed a thousandfold is given up. It
+   comes out in small pieces, so that nobody has to hold all of it.
 3. Several gzip members or zstd frames in a row are one body, as their formats say.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import brotli
@@ -18,8 +19,10 @@ import zstandard
 
 #: what a request offers, and how many codings around each other are undone
 OFFERED, MOST = "gzip, br, zstd", 3
-#: bytes of zstd that can unpack to one block at the least, and bytes of such a block at the most [RFC 8878 3.1.1.2]
-_LEAST, _BLOCK = 4, 1 << 17
+#: bytes that are unpacked at a time, about
+_STEP = 1 << 16
+#: bytes of zstd that are unpacked at a time: each four of them can be a block of 128 KiB [RFC 8878 3.1.1.2]
+_LITTLE = 64
 #: bytes of a window that a sender may ask for [RFC 9659]
 _WINDOW = 1 << 23
 
@@ -37,14 +40,14 @@ class TooMuch(Exception):
 
 
 class _Layer(Protocol):
-    """One coding. Raises BrokenCoding, and TooMuch rather than giving more than `room` bytes."""
+    """One coding."""
 
     @property
     def whole(self) -> bool:
         """Whether the end was seen, and nothing began behind it."""
 
-    def feed(self, data: bytes, room: int) -> bytes:
-        """What these bytes unpack to."""
+    def unpack(self, data: bytes) -> Iterator[bytes]:
+        """What these bytes unpack to, in small pieces, none before it is asked for; BrokenCoding."""
 
 
 class Decoder:
@@ -68,17 +71,32 @@ class Decoder:
         """Whether every coding has ended."""
         return all(layer.whole for layer in self._layers)
 
-    def feed(self, data: bytes, room: int) -> bytes:
-        """What these bytes unpack to, at most `room` of them."""
-        last = self._layers[-1]
+    def unpack(self, data: bytes, room: int) -> Iterator[bytes]:
+        """What these bytes unpack to, piece by piece: at most `room` of them, then TooMuch."""
+        found = iter([data])
         for layer in self._layers:
-            try:
-                data = layer.feed(data, room)
-            except TooMuch:
-                if layer is last:
-                    raise
-                raise TooMuch from None
-        return data
+            found = _bounded(layer, found, room)
+        return found
+
+    def feed(self, data: bytes, room: int) -> bytes:
+        """The same at once; a TooMuch tells all that there was room for."""
+        found = bytearray()
+        try:
+            for piece in self.unpack(data, room):
+                found += piece
+        except TooMuch as error:
+            raise TooMuch(bytes(found + error.found)) from None
+        return bytes(found)
+
+
+def _bounded(layer: _Layer, data: Iterator[bytes], room: int) -> Iterator[bytes]:
+    """What a layer makes of all these pieces, as long as there is room."""
+    for packed in data:
+        for piece in layer.unpack(packed):
+            if len(piece) > room:
+                raise TooMuch(piece[:room])
+            room -= len(piece)
+            yield piece
 
 
 def codings_of(text: str) -> list[str]:
@@ -121,8 +139,7 @@ class _Zlib:
     def whole(self) -> bool:
         return self._members > 0 and (self._unpacker is None or self._unpacker.eof)
 
-    def feed(self, data: bytes, room: int) -> bytes:
-        found = bytearray()
+    def unpack(self, data: bytes) -> Iterator[bytes]:
         while data:
             if self._unpacker is None or self._unpacker.eof:
                 # Zeros pad what was on a tape; anything else must be another member, and only gzip has those.
@@ -133,14 +150,13 @@ class _Zlib:
                     raise BrokenCoding
                 self._unpacker = zlib.decompressobj(wbits=self._bits or _wrapping(data))
             try:
-                found += self._unpacker.decompress(data, room - len(found) + 1)
+                found = self._unpacker.decompress(data, _STEP)
             except zlib.error:
                 raise BrokenCoding from None
-            if len(found) > room:
-                raise TooMuch(bytes(found[:room]))
             self._members += self._unpacker.eof
             data = self._unpacker.unused_data if self._unpacker.eof else self._unpacker.unconsumed_tail
-        return bytes(found)
+            if found:
+                yield found
 
 
 def _wrapping(data: bytes) -> int:
@@ -158,19 +174,15 @@ class _Brotli:
     def whole(self) -> bool:
         return bool(self._unpacker.is_finished())
 
-    def feed(self, data: bytes, room: int) -> bytes:
+    def unpack(self, data: bytes) -> Iterator[bytes]:
         if data and self._unpacker.is_finished():
             raise BrokenCoding
-        found = bytearray()
         try:
-            found += self._unpacker.process(data, output_buffer_limit=room + 1)
-            while not self._unpacker.can_accept_more_data() and len(found) <= room:
-                found += self._unpacker.process(b"", output_buffer_limit=room + 1 - len(found))
+            while found := self._unpacker.process(data, output_buffer_limit=_STEP):
+                data = b""
+                yield found
         except brotli.error:
             raise BrokenCoding from None
-        if len(found) > room:
-            raise TooMuch(bytes(found[:room]))
-        return bytes(found)
 
 
 class _Zstd:
@@ -187,25 +199,22 @@ class _Zstd:
     def whole(self) -> bool:
         return self._frames > 0 and bool(self._unpacker.eof)
 
-    def feed(self, data: bytes, room: int) -> bytes:
-        found = bytearray()
+    def unpack(self, data: bytes) -> Iterator[bytes]:
         at = 0
         while at < len(data):
             if self._unpacker.eof:
                 self._begin()
-            # So few bytes that even if all of them unpack to whole blocks there is room for them, but for one.
-            piece = data[at : at + max(_LEAST * ((room - len(found)) // _BLOCK), 16)]
+            piece = data[at : at + _LITTLE]
             at += len(piece)
             try:
-                found += self._unpacker.decompress(piece)
+                found = self._unpacker.decompress(piece)
             except zstandard.ZstdError:
                 raise BrokenCoding from None
             if self._unpacker.eof:
                 self._frames += 1
                 at -= len(self._unpacker.unused_data)
-            if len(found) > room:
-                raise TooMuch(bytes(found[:room]))
-        return bytes(found)
+            if found:
+                yield found
 
 
 _LAYERS: dict[str, Callable[[], _Layer]] = {

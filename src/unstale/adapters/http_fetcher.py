@@ -21,11 +21,13 @@ from urllib.parse import urljoin
 import pycurl
 
 from unstale.adapters.addresses import Gate, WebAddress, web_address
+from unstale.adapters.body_room import BodyRoom
 from unstale.adapters.curl_driver import driver
 from unstale.adapters.flight import Flight, Replied
 from unstale.adapters.http_age import aged
+from unstale.adapters.landing import land, no_room, validator
 from unstale.adapters.retry_headers import http_date, wait
-from unstale.adapters.transfer import NO_BODY, NO_CODING, NO_PROOF, WHOLE, Transfer, TransferReply
+from unstale.adapters.transfer import NO_BODY, NO_CODING, NO_HTTP, NO_PROOF, WHOLE, Transfer, TransferReply
 from unstale.errors import InputError, TooLateError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import CallOff, Ended, Fetched, Request
@@ -33,8 +35,6 @@ from unstale.ports import CallOff, Ended, Fetched, Request
 MOST_REDIRECTS = 5
 #: sources whose conditions are kept ready for the next poll
 PREPARED = 8192
-#: longest validator worth sending back
-LONGEST_VALIDATOR = 1024
 #: origins that are remembered for answers over HTTP/2 that nothing proves to be whole
 MOST_PLAIN = 10_000
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -45,8 +45,8 @@ _WEIRD_REPLY, _HTTP2_STREAM, _TOO_LARGE = 8, 92, 100
 _REASONS = {
     pycurl.E_COULDNT_RESOLVE_HOST: "its name could not be resolved",
     pycurl.E_COULDNT_CONNECT: "it could not be connected to",
-    pycurl.E_UNSUPPORTED_PROTOCOL: "it did not answer in HTTP",
-    _WEIRD_REPLY: "it did not answer in HTTP",
+    pycurl.E_UNSUPPORTED_PROTOCOL: NO_HTTP,
+    _WEIRD_REPLY: NO_HTTP,
     pycurl.E_PARTIAL_FILE: NO_BODY,
     pycurl.E_GOT_NOTHING: "it closed the connection without an answer",
     pycurl.E_SEND_ERROR: "the connection was cut",
@@ -65,6 +65,7 @@ class HttpFetcher:
 
     `gate` says which IP addresses may be dialled. A `proxy` is the operator's own word and resolves names itself, so
     the gate then only judges addresses written as numbers. `ca_file` replaces the system's trusted certificates.
+    Bodies have `room` together with those of others who share it.
     """
 
     def __init__(
@@ -75,9 +76,10 @@ class HttpFetcher:
         connections: int = 512,
         proxy: str = "",
         ca_file: str = "",
+        room: BodyRoom | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._gate = gate or Gate()
+        self._gate, self._room = gate or Gate(), room or BodyRoom()
         self._agent, self._proxy, self._now = agent, proxy, now
         self._ca_file = ca_file or ssl.get_default_verify_paths().cafile
         self._driver = driver(connections)
@@ -171,7 +173,11 @@ class HttpFetcher:
             except Exception as error:  # Too late, or a fault of ours: whoever waits for this must hear of it.
                 flight.end(error)
 
-        flight.exchange = lambda: self._driver.call_off(curl)
+        def call_off() -> None:
+            self._driver.call_off(curl)
+            transfer.body.drop()
+
+        flight.exchange = call_off
         self._driver.start(curl, landed)
 
     def _answered(self, flight: Flight, reply: TransferReply) -> None:
@@ -186,7 +192,7 @@ class HttpFetcher:
             return
         location = reply.headers.get("location") if reply.status in _REDIRECTS else None
         if reply.reason or location is None:
-            flight.end(reply)
+            land(flight, reply)
             return
         try:
             there = _target(here, location)
@@ -210,7 +216,7 @@ class HttpFetcher:
         return lambda: self._now() > begin_by
 
     def _new(self) -> Transfer:
-        transfer = Transfer(self._gate if not self._proxy else None).watched(self._driver.watching)
+        transfer = Transfer(self._gate if not self._proxy else None, self._room).watched(self._driver.watching)
         curl = transfer.curl
         curl.setopt(pycurl.USERAGENT, self._agent)
         # An empty proxy overrules the environment's, which would dial past the gate.
@@ -234,6 +240,8 @@ class HttpFetcher:
             return ""  # We stopped a long explanation of a refusal; it is still that refusal.
         if transfer.refused and code == pycurl.E_COULDNT_CONNECT:
             return _refusal(here.host, transfer.refused)
+        if code == pycurl.E_OPERATION_TIMEDOUT and transfer.body.waits:
+            return no_room(here.host, request)
         if code == pycurl.E_OPERATION_TIMEDOUT:
             return f"{here.host}: no whole answer within {request.seconds:g} s"
         if code == pycurl.E_RECV_ERROR and transfer.too_many_headers():
@@ -252,10 +260,10 @@ def fetched(request: Request, reply: TransferReply, polled_at: float) -> Fetched
     answer, body, media_type = Answer.FAILED, None, ""
     etag, last_modified = headers.get("etag"), headers.get("last-modified")
     changed_at: tuple[float, ...] = ()
-    if not reason and status in WHOLE:
+    if not reason and status in WHOLE and not reply.same:
         answer, body, media_type = Answer.CHANGED, reply.body, headers.get("content-type", "")
         changed_at = _changed_at(headers, polled_at)
-    elif not reason and status == 304 and _conditions(request.etag, request.last_modified):
+    elif not reason and (reply.same or (status == 304 and _conditions(request.etag, request.last_modified))):
         answer = Answer.UNCHANGED
         etag, last_modified = etag or request.etag, last_modified or request.last_modified
     else:
@@ -267,8 +275,8 @@ def fetched(request: Request, reply: TransferReply, polled_at: float) -> Fetched
         polled_at,
         body,
         media_type,
-        _validator(etag),
-        _validator(last_modified),
+        validator(etag),
+        validator(last_modified),
         changed_at,
         reason,
         wait(status, headers, polled_at),
@@ -294,16 +302,11 @@ def _lines(request: Request) -> list[str]:
 def _conditions(etag: str | None, last_modified: str | None) -> list[str]:
     """The lines of a conditional request: most often the same as the last time. Nobody writes to them."""
     lines = []
-    if etag := _validator(etag):
+    if etag := validator(etag):
         lines.append(f"If-None-Match: {etag}")
-    if last_modified := _validator(last_modified):
+    if last_modified := validator(last_modified):
         lines.append(f"If-Modified-Since: {last_modified}")
     return lines
-
-
-def _validator(text: str | None) -> str | None:
-    """A validator as it came, None if it is too odd to be sent back."""
-    return text if text and len(text) <= LONGEST_VALIDATOR and text.isascii() and text.isprintable() else None
 
 
 def _target(here: WebAddress, location: str) -> WebAddress:

@@ -287,7 +287,9 @@ class MemoryStore(MemoryShelf):
             kept.copies[-1] = dataclasses.replace(newest, body=dataclasses.replace(entry.body, data=newest.body.data))
         else:
             number = newest.version + 1 if newest else 1
-            kept.copies.append(Copy(entry.claim.source, number, entry.polled_at, digest, entry.body))
+            # Bytes of its own: a poller may count those it gave as long as anybody holds them.
+            body = dataclasses.replace(entry.body, data=bytes(entry.body.data))
+            kept.copies.append(Copy(entry.claim.source, number, entry.polled_at, digest, body))
             del kept.copies[: -self._versions]
             if self._told:
                 self._counters["events"] += 1

@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from unstale.adapters.large_json import in_one_spelling, understood
 from unstale.errors import InputError, require, sentence
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 #: an HTML body with more tags is compared whole: nested deeply enough, parsing takes the square of their number
 MOST_TAGS = 30_000
+#: bytes of JSON beyond which it is read piece by piece
+LARGE = 2**18
 _SPACES, _DIGITS = re.compile(rb"\s+"), re.compile(rb"[0-9]+")
 
 
@@ -82,6 +85,8 @@ class Normaliser:
 
     def _json(self, body: bytes) -> bytes:
         try:
+            if len(body) > LARGE and not self._kept and understood(self._pointers):
+                return in_one_spelling(body, self._pointers)
             value = json.loads(body)
             for steps in self._pointers:
                 _remove(value, steps)

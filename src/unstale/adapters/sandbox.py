@@ -6,6 +6,8 @@ Rules of this file:
 2. A job gets a short time first. What needs more waits for the one process that has patience: those who are quick are
    not held up by those who are not, however many these are.
 3. The processes inherit no secret: their environment is empty but for where Python finds its modules.
+4. Large arguments are neither copied nor sent before their process is free; they are for the one with patience at once,
+   which alone may have much memory.
 """
 
 from __future__ import annotations
@@ -16,11 +18,11 @@ import json
 import os
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
-from unstale.adapters.sandbox_child import LENGTH, MEMORY, READY
+from unstale.adapters.sandbox_child import LENGTH, READY
 from unstale.errors import InputError
 from unstale.logs import log
 
@@ -34,6 +36,10 @@ LONGEST_ANSWER = 16 * 2**20
 PATIENCE, START = 20.0, 20.0
 #: jobs that may wait for the process with patience
 WAITING = 16
+#: bytes beyond which an argument is large, and how many are sent at a time
+LARGE, PIECE = 2**20, 2**18
+#: bytes of memory that a job may have beside what its process has: most of them, and the one with patience
+LITTLE, MUCH = 48 * 2**20, 128 * 2**20
 
 
 class SandboxError(InputError):
@@ -44,15 +50,47 @@ class _TooLong(Exception):
     """The process was ended, for it took too long."""
 
 
+class _Large:
+    """An argument that goes beside the rest of a job, as it is."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[type[bytes], tuple[pickle.PickleBuffer]]:
+        return bytes, (pickle.PickleBuffer(self._data),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    work: Callable[..., object]
+    args: tuple[object, ...]
+
+    @property
+    def large(self) -> bool:
+        return any(isinstance(one, bytes) and len(one) > LARGE for one in self.args)
+
+    def pieces(self, seconds: float) -> Iterator[bytes | memoryview]:
+        """What is sent: the job without its large arguments, then these, each with its length before it."""
+        beside: list[pickle.PickleBuffer] = []
+        args = tuple(_Large(one) if isinstance(one, bytes) and len(one) > PIECE else one for one in self.args)
+        rest = pickle.dumps((self.work, args, seconds), protocol=5, buffer_callback=beside.append)
+        yield LENGTH.pack(len(beside)) + LENGTH.pack(len(rest)) + rest
+        for one in beside:
+            view = one.raw()
+            yield LENGTH.pack(len(view))
+            yield from (view[at : at + PIECE] for at in range(0, len(view), PIECE))
+
+
 @dataclass(slots=True, eq=False)
 class _Child:
     process: asyncio.subprocess.Process
 
-    async def ask(self, job: bytes) -> bytes:
+    async def ask(self, job: _Job, seconds: float) -> bytes:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(LENGTH.pack(len(job)) + job)
-        await self.process.stdin.drain()
+        for piece in job.pieces(seconds):
+            self.process.stdin.write(piece)
+            await self.process.stdin.drain()
         (length,) = LENGTH.unpack(await self.process.stdout.readexactly(LENGTH.size))
         if length > LONGEST_ANSWER:
             raise _TooLong
@@ -64,15 +102,15 @@ class _Child:
 
 
 class _Lane:
-    """Processes that all give a job the same CPU time, so many at once."""
+    """Processes that all give a job the same CPU time and memory, so many at once."""
 
-    def __init__(self, seconds: float, processes: int) -> None:
-        self.seconds, self.waiting = seconds, 0
+    def __init__(self, seconds: float, processes: int, memory: int) -> None:
+        self.seconds, self.memory, self.waiting = seconds, memory, 0
         self._free = asyncio.Semaphore(processes)
         self._idle: list[_Child] = []
         self._all: set[_Child] = set()
 
-    async def do(self, job: bytes) -> dict[str, Any]:
+    async def do(self, job: _Job) -> dict[str, Any]:
         """The answer; _TooLong if there is none."""
         self.waiting += 1
         try:
@@ -81,7 +119,7 @@ class _Lane:
         finally:
             self.waiting -= 1
 
-    async def _ask(self, job: bytes) -> dict[str, Any]:
+    async def _ask(self, job: _Job) -> dict[str, Any]:
         child = self._idle.pop() if self._idle else None
         while child is not None and child.process.returncode is not None:
             child = self._idle.pop() if self._idle else None
@@ -89,7 +127,7 @@ class _Lane:
         answer: dict[str, Any] | None = None
         try:
             async with asyncio.timeout(PATIENCE * self.seconds):
-                answer = json.loads(await child.ask(job))
+                answer = json.loads(await child.ask(job, self.seconds))
         except (TimeoutError, asyncio.IncompleteReadError, ConnectionError, BrokenPipeError):
             raise _TooLong from None
         finally:
@@ -108,6 +146,7 @@ class _Lane:
             sys.executable,
             "-m",
             "unstale.adapters.sandbox_child",
+            str(self.memory),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
@@ -149,27 +188,30 @@ class Sandbox:
 
     def __init__(self, *, quick: float = 0.5, slow: float = 5.0, processes: int | None = None) -> None:
         count = processes or max(2, min(os.cpu_count() or 2, 8))
-        self._quick, self._slow = _Lane(quick, count), _Lane(slow, 1)
+        self._quick, self._slow = _Lane(quick, count, LITTLE), _Lane(slow, 1, MUCH)
 
     async def run(self, work: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
         """What `work`, a function of a module, gives for these arguments; it must be plain JSON."""
-        said = await self._answer(work, args)
+        said = await self._answer(_Job(work, args))
         if "failed" in said:
-            what = f"needs more than {MEMORY >> 20} MiB of memory" if said["failed"] == "memory" else "cannot be parsed"
+            what = f"needs more than {MUCH >> 20} MiB of memory" if said["failed"] == "memory" else "cannot be parsed"
             raise SandboxError(f"its body {what} ({said['failed']}): compare it whole, or drop less of it")
         result: T = said["answer"]
         return result
 
-    async def _answer(self, work: Callable[..., object], args: tuple[object, ...]) -> dict[str, Any]:
+    async def _answer(self, job: _Job) -> dict[str, Any]:
         quick, slow = self._quick, self._slow
-        with contextlib.suppress(_TooLong):
-            return await quick.do(pickle.dumps((work, args, quick.seconds)))
-        name = getattr(work, "__name__", "work")
+        if not job.large:
+            with contextlib.suppress(_TooLong):
+                said = await quick.do(job)
+                if said.get("failed") != "memory":
+                    return said
+        name = getattr(job.work, "__name__", "work")
         if slow.waiting >= WAITING:
             log("parser_ended", {"work": name, "seconds": quick.seconds})
             raise SandboxError(f"its body takes more than {quick.seconds:g} s to parse, and so do many others'")
         try:
-            return await slow.do(pickle.dumps((work, args, slow.seconds)))
+            return await slow.do(job)
         except _TooLong as error:
             log("parser_ended", {"work": name, "seconds": slow.seconds}, error)
             reason = f"its body takes more than {slow.seconds:g} s to parse: compare it whole, or drop less of it"

@@ -21,26 +21,29 @@ from typing import Any, BinaryIO
 LENGTH = struct.Struct(">Q")
 #: what it says when it is there
 READY = b"ready\n"
-#: bytes of address space a process may have, and bytes of memory beyond which it does no further job
-MEMORY, FAT = 2**30, 192 * 2**20
+#: bytes of memory beyond those that it began with, from which on a process does no further job
+FAT = 32 * 2**20
+#: bytes that a process has to begin with, where the system does not tell
+_BEGUN = 64 * 2**20
 
 
 def main() -> None:
     """Do jobs until there are none."""
-    _limit()
+    _limit(int(sys.argv[1]))
+    fat = _resident() + FAT
     jobs, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     # What a parser prints must not look like an answer.
     os.dup2(2, 1)
     answers.write(READY)
     answers.flush()
-    while (head := _exactly(jobs, LENGTH.size)) is not None:
-        job = _exactly(jobs, LENGTH.unpack(head)[0])
-        if job is None:
+    while True:
+        try:
+            work, args, seconds = _job(jobs)
+        except EOFError:
             return
-        work, args, seconds = pickle.loads(job)  # written by our own parent
         done = _done(work, args, seconds)
-        del job, args
-        last = _resident() > FAT
+        del args
+        last = _resident() > fat
         answer = json.dumps({**done, "last": last}).encode()
         answers.write(LENGTH.pack(len(answer)) + answer)
         answers.flush()
@@ -60,10 +63,19 @@ def _done(work: Callable[..., Any], args: tuple[Any, ...], seconds: float) -> di
         _arm(0.0)
 
 
-def _exactly(file: BinaryIO, count: int) -> bytes | None:
-    """So many bytes, or None if there are no more."""
+def _job(file: BinaryIO) -> Any:
+    """The next job: how many large arguments it has, the rest of it, and these."""
+    (count,) = LENGTH.unpack(_exactly(file, LENGTH.size))
+    rest, *beside = (_exactly(file, LENGTH.unpack(_exactly(file, LENGTH.size))[0]) for _ in range(count + 1))
+    return pickle.loads(rest, buffers=beside)  # written by our own parent
+
+
+def _exactly(file: BinaryIO, count: int) -> bytes:
+    """So many bytes; EOFError if there are no more."""
     found = file.read(count)
-    return found if len(found) == count else None
+    if len(found) < count:
+        raise EOFError
+    return found
 
 
 def _arm(seconds: float) -> None:
@@ -75,21 +87,29 @@ def _arm(seconds: float) -> None:
     setitimer(ITIMER_PROF, seconds)
 
 
-def _limit() -> None:
+def _limit(memory: int) -> None:
+    """So many bytes of memory beside those that it has; what is begun by a parser is not written to any file."""
     try:
         import resource
     except ImportError:
         return
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    taken = _told("VmData") or _BEGUN
+    resource.setrlimit(resource.RLIMIT_DATA, (taken + memory, taken + memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
 def _resident() -> int:
     """Bytes of memory in use; what a process used at most is told wrongly of one that was begotten by a larger one."""
+    return _told("RssAnon")
+
+
+def _told(name: str) -> int:
+    """What the system says of this process in bytes, 0 if it says nothing."""
     try:
-        return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
+        lines = Path("/proc/self/status").read_text("ascii").splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+    except (OSError, ValueError, StopIteration):
         return 0
 
 

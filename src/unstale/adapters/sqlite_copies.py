@@ -15,6 +15,8 @@ from unstale.adapters.store_shared import damaged_copy, packed, unpacked
 from unstale.ports import Body, Copy
 
 _NEWEST = 2**62
+#: bytes of a body that is not worth keeping in the database's cache
+HEAVY = 2**20
 
 
 def keep(
@@ -50,6 +52,12 @@ def keep(
     )
     db.execute("DELETE FROM copies WHERE source = ? AND version <= ?", (source, version - versions))
     return version, digest
+
+
+def relax(db: apsw.Connection, bodies: Iterable[Body]) -> None:
+    """After these were kept: pages of large ones, which nobody reads again soon, would stay in the database's cache."""
+    if any(len(body.data) > HEAVY for body in bodies):
+        db.release_memory()
 
 
 def read(db: apsw.Connection, source: int, version: int | None) -> Copy | None:

@@ -200,6 +200,8 @@ class SqliteStore(SqliteReplica):
                 db.execute("DELETE FROM prices WHERE at < ?", (self._retention.limit(db, price.at),))
             if mine:
                 drop_old(db, now, limit, len(mine))
+        with self._reading() as db:
+            sqlite_copies.relax(db, [e.body for e, _, _ in new if e.body])
         return [entry.claim.token in held for entry in entries]
 
     def give_back(self, owner: str, claims: Sequence[Claim] | None = None) -> int:

@@ -6,20 +6,22 @@ Rules of this file:
 2. A plain body without a stated length ends where its connection is closed and not reset. In HTTP/2 libcurl also takes
    a stream that is reset without an error for ended, and does not tell: an answer without a length or a coding
    that ends by itself is not whole there, and to be asked for again over HTTP/1.1.
+3. All bodies together have a bound: a transfer for whose body there is no room stands still until there is.
 """
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from io import BytesIO
 from math import ceil
 from typing import Any, Self
 
 import pycurl
 
 from unstale.adapters.addresses import Gate, WebAddress
+from unstale.adapters.body_room import SMALL, BodyRoom, IncomingBody, LandedBody
 from unstale.adapters.curl_driver import Opens
 from unstale.adapters.retry_headers import HEADERS
 from unstale.codings import OFFERED, BrokenCoding, Decoder, TooMuch, codings_of
@@ -32,6 +34,7 @@ SPARE = 65_536
 #: bytes of headers beyond which libcurl's giving up is put down to them; its own bound is 300 KiB
 MOST_HEADERS = 262_144
 #: why an answer is not whole: its headers, its body by length, its body by coding, its coding
+NO_HTTP = "it did not answer in HTTP"
 NO_HEAD, NO_BODY = "its headers ended before their end", "the body ended before its stated end"
 NO_END, NO_CODING = "the compressed body ended before its end", "the body could not be decoded"
 NO_PROOF = "nothing says that its answer over HTTP/2 is whole"
@@ -48,7 +51,7 @@ Late = Callable[[], bool]
 @dataclass(frozen=True, slots=True)
 class TransferReply:
     """What came back from the last hop, its codings undone. `reason` says why it is not whole, `status` is 0 if there
-    was no answer."""
+    was no answer. A body that is `large` is still to be read; `same` if it need not be, for we hold it."""
 
     status: int = 0
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -58,20 +61,21 @@ class TransferReply:
     reason: str = ""
     #: requests that were sent, redirects included
     requests: int = 1
+    large: LandedBody | None = None
+    same: bool = False
 
 
 class Transfer:
     """One libcurl handle, used again and again, and what it has received this time."""
 
     __slots__ = (
-        "_decoder",
+        "_expected",
         "_gate",
         "_late",
         "_limit",
         "_lines",
-        "_raw",
+        "_room",
         "_set",
-        "_size",
         "body",
         "curl",
         "dialled",
@@ -81,14 +85,14 @@ class Transfer:
         "too_late",
     )
 
-    def __init__(self, gate: Gate | None) -> None:
-        self._gate = gate
+    def __init__(self, gate: Gate | None, room: BodyRoom | None = None) -> None:
+        self._gate, self._room = gate, room or BodyRoom()
         #: what the handle was told of HTTP's version and of time: telling it again costs as much as reading an answer
         self._set = (False, 0)
         #: whether it is too late to ask, where that is to be looked at
         self._late: Late | None = None
         self._lines: list[bytes] = []
-        self.body = BytesIO()
+        self.body = IncomingBody(self._room)
         self.curl = curl = pycurl.Curl()
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
@@ -120,8 +124,7 @@ class Transfer:
         `late` is asked in the last moment before a connection is dialled, or one that stands is written to.
         """
         self._lines.clear()
-        self.status, self._size, self._raw, self._limit = 0, 0, 0, limit
-        self._decoder: Decoder | None = None
+        self.status, self._limit, self._expected = 0, limit, 0
         self.refused = self.fault = ""
         curl = self.curl
         curl.setopt(pycurl.URL, address)
@@ -145,33 +148,53 @@ class Transfer:
 
     def end(self, here: WebAddress, reason: str) -> TransferReply:
         """What came back, ours to keep; the handle holds on to nothing."""
-        curl, body = self.curl, b""
-        if self._raw:
-            body, self.body = self.body.getvalue(), BytesIO()
+        curl, body, self.body = self.curl, self.body, IncomingBody(self._room)
         received = int(curl.getinfo(pycurl.SIZE_DOWNLOAD_T)) + int(curl.getinfo(pycurl.HEADER_SIZE))
         headers, ended = _headers(self._lines)
         status = int(curl.getinfo(pycurl.RESPONSE_CODE))
-        if not reason and (cut := self._cut(status, headers, ended)):
-            reason = f"{here.host}: {cut}"
+        cut = "" if reason else self._cut(status, headers, ended, body)
+        found: bytes | LandedBody = b""
+        try:
+            # Of what was given up there is what there was room for.
+            found = body.rest() if reason or cut else body.land(self._limit)
+        except TooMuch as error:
+            found, cut = error.found, self._too_much()
+        except BrokenCoding:
+            cut = NO_CODING
+        except EOFError:
+            cut = NO_END
+        except OSError as error:
+            cut = f"its body could not be kept on disk: {error.strerror}"
+        large = found if isinstance(found, LandedBody) else None
+        if large is None:
+            body.drop()
+        reason = f"{here.host}: {cut}" if cut else reason
         self._lines.clear()
-        return TransferReply(status, headers, body, here.text, received, reason)
+        kept = b"" if isinstance(found, LandedBody) else found
+        return TransferReply(status, headers, kept, here.text, received, reason, large=large)
 
-    def _cut(self, status: int, headers: Mapping[str, str], ended: bool) -> str:
+    def _cut(self, status: int, headers: Mapping[str, str], ended: bool, body: IncomingBody) -> str:
         """Which end of an answer was not seen, though libcurl found nothing wrong with it."""
         if not ended:
             return NO_HEAD
+        # libcurl also understands http/1.1 and 2000, of which nobody knows what is meant.
+        if _status(self._lines) != status:
+            return NO_HTTP
         if status not in WHOLE or status == 204:
             return ""
         length = headers.get("content-length")
-        if length is not None and "transfer-encoding" not in headers and stated(length) != self._raw:
+        if length is not None and "transfer-encoding" not in headers and stated(length) != body.size:
             return NO_BODY
-        if self._decoder is None:
+        if not body.codings:
             # Not one byte of a body that would have to end by itself.
             if codings_of(headers.get("content-encoding", "")):
                 return NO_END
             over_second = self.curl.getinfo(pycurl.INFO_HTTP_VERSION) == pycurl.CURL_HTTP_VERSION_2_0
             return NO_PROOF if length is None and over_second else ""
-        return "" if self._decoder.whole else NO_END
+        return ""
+
+    def _too_much(self) -> str:
+        return f"the body has more than {self._limit} bytes"
 
     def too_many_headers(self) -> bool:
         """Whether libcurl gave up because of the headers."""
@@ -196,39 +219,39 @@ class Transfer:
         return int(pycurl.PREREQFUNC_ABORT if self.too_late else pycurl.PREREQFUNC_OK)
 
     def _write(self, chunk: bytes) -> int | None:
-        if not self._raw and not self._begin_body():
+        body = self.body
+        if not body.size and not self._begin_body():
             return -1
-        self._raw += len(chunk)
         if self.status not in WHOLE:
-            return -1 if self._raw > SPARE else None
-        room = self._limit - self._size
+            body.size += len(chunk)
+            return -1 if body.size > SPARE else None
+        if not self._expected and body.size + len(chunk) > SMALL:
+            length = stated(_headers(self._lines)[0].get("content-length", ""))
+            self._expected = length if 0 < length <= self._limit else self._limit
         try:
-            if self._decoder is not None:
-                chunk = self._decoder.feed(chunk, room)
-            elif len(chunk) > room:
-                raise TooMuch(chunk[:room])
-        except TooMuch as error:
-            self.body.write(error.found)
-            self.fault = f"the body has more than {self._limit} bytes"
+            if body.size + len(chunk) > self._limit:
+                body.write(chunk[: self._limit - body.size], self._expected, self._go_on)
+                self.fault = self._too_much()
+                return -1
+            return None if body.write(chunk, self._expected, self._go_on) else int(pycurl.WRITEFUNC_PAUSE)
+        except OSError as error:
+            self.fault = f"its body could not be kept on disk: {error.strerror}"
             return -1
-        except BrokenCoding:
-            self.fault = NO_CODING
-            return -1
-        self._size += len(chunk)
-        self.body.write(chunk)
-        return None
+
+    def _go_on(self) -> None:
+        """There is room for the rest of the body; an exchange that has ended meanwhile is heard of all the same."""
+        with suppress(pycurl.error):
+            self.curl.pause(pycurl.PAUSE_CONT)
 
     def _begin_body(self) -> bool:
         """The head has come: read what it says of the body; whether that can be undone."""
-        for line in reversed(self._lines):
-            if line.startswith(b"HTTP/"):
-                self.status = int(line.split(None, 2)[1])
-                break
+        self.status = _status(self._lines)
         if self.status in WHOLE:
             coded = [line for line in self._lines if line[:17].lower() == b"content-encoding:"]
             try:
                 if coded and (codings := codings_of(_headers(self._lines)[0].get("content-encoding", ""))):
-                    self._decoder = Decoder(codings)
+                    Decoder(codings)
+                    self.body.codings = codings
             except BrokenCoding:
                 self.fault = NO_CODING
                 return False
@@ -240,6 +263,15 @@ class _Socket(socket.socket):
 
     def __del__(self) -> None:
         self.close()
+
+
+def _status(lines: list[bytes]) -> int:
+    """The status of the last answer, 0 if it has none."""
+    for line in reversed(lines):
+        if line[:5].upper() == b"HTTP/":
+            _, code, *_ = *line.split(None, 2), b""
+            return int(code) if line.startswith(b"HTTP/") and len(code) == 3 and code.isdigit() else 0
+    return 0
 
 
 def _headers(lines: list[bytes]) -> tuple[dict[str, str], bool]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unstale.adapters.addresses import Gate, web_address
+from unstale.adapters.body_room import BodyRoom
 from unstale.adapters.file_places import allowed_spot
 from unstale.adapters.sql_places import allowed_database
 from unstale.addresses import host_of
@@ -46,6 +47,8 @@ class Means:
     now: Callable[[], float] = time.time
     #: where strangers' bodies are parsed; none: in a thread
     aside: Aside | None = None
+    #: what bodies that are being polled may have together; none: each fetcher has its own
+    room: BodyRoom | None = None
 
 
 #: the fetcher of another kind, for those that look through it
@@ -81,6 +84,7 @@ def plain_web(means: Means) -> HttpFetcher:
         connections=means.connections,
         proxy=means.proxy,
         ca_file=means.ca_file,
+        room=means.room,
         now=means.now,
     )
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from unstale import __version__
 from unstale.adapters.addresses import Gate
 from unstale.adapters.admission import Admission
+from unstale.adapters.body_room import BodyRoom
 from unstale.adapters.environment import filled, filled_address, hidden
 from unstale.adapters.sandbox import Sandbox
 from unstale.adapters.ways import WAYS, Means, plain_web
@@ -69,7 +70,9 @@ class Fetchers:
         self._settings, self._now = settings, now
         #: where strangers' bodies are parsed
         self.sandbox = Sandbox()
-        self._means = replace(means_of(settings, now), aside=self.sandbox)
+        # Beside the store there is a disk; the system's folder for such files may be memory.
+        room = BodyRoom(settings.http.bodies, folder=None if is_shared(settings.store) else Path(settings.store).parent)
+        self._means = replace(means_of(settings, now), aside=self.sandbox, room=room)
         self._made: dict[str, Fetcher] = {}
         #: of those, the ones that need not be awaited
         self._quick: dict[str, QuickFetcher | None] = {}
@@ -143,8 +146,18 @@ class Fetchers:
         # Another replica knows the source by the address that names its secret.
         web = claim.kind in KINDS and "http" in KINDS[claim.kind].schemes and "upstream" not in options
         address = filled_address(claim.address) if web else claim.address
+        digest = claim.fingerprint if claim.kind == "http" and "normalise" not in options else None
         return Request(
-            address, claim.etag, claim.last_modified, headers, options, limit, seconds, claim.last, claim.begin_by
+            address,
+            claim.etag,
+            claim.last_modified,
+            headers,
+            options,
+            limit,
+            seconds,
+            claim.last,
+            claim.begin_by,
+            digest,
         )
 
 

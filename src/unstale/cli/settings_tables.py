@@ -37,6 +37,11 @@ class Http:
     )
     timeout: float = _setting("30s", forms.some_seconds, "What a whole poll may take, redirects included.")
     limit: int = _setting("16MiB", forms.size, "What a body may have, decoded.")
+    bodies: int = _setting(
+        "256MiB",
+        forms.size,
+        "What bodies may have together while they are polled, most on disk; the others wait.",
+    )
     robots: bool = _setting(True, forms.flag, "Whether robots.txt is asked first, and obeyed.")
     proxy: str = _setting("", forms.place, "The proxy that polls go through; a password in it as $NAME.")
     ca_file: str = _setting("", forms.text, "Certificates to trust instead of the system's, a PEM file.")

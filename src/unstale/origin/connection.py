@@ -7,7 +7,8 @@ import re
 from email.utils import formatdate, parsedate_to_datetime
 from typing import TYPE_CHECKING, cast
 
-from unstale.origin.hostile import BROKEN, DONE, SAID
+from unstale.origin.hostile import BROKEN, DONE, KINDS, SAID
+from unstale.origin.hostile_table import TABLE
 
 if TYPE_CHECKING:
     from unstale.origin.server import Origin
@@ -110,8 +111,9 @@ class OriginConnection(asyncio.Protocol):
     def _misbehave(self, method: bytes, path: bytes) -> None:
         kind = path.removeprefix(b"/hostile/").decode("latin-1")
         t = self._origin.now()
-        if kind not in SAID and kind not in DONE:
-            known = ", ".join([*SAID, *DONE]).encode()
+        kind = kind.partition("?")[0]
+        if kind not in KINDS:
+            known = ", ".join(KINDS).encode()
             return self._say(method, path, t, -1, 404, b"Not Found", b"", b"one of " + known + b"\n")
         self._origin.log.note(t, method, path, -1, 0)
         if kind in DONE:
@@ -119,8 +121,8 @@ class OriginConnection(asyncio.Protocol):
             self._origin.tasks.add(self._taken)
             self._taken.add_done_callback(self._origin.tasks.discard)
             return None
-        self.transport.write(SAID[kind]())
-        if kind in BROKEN:
+        self.transport.write(TABLE[kind].speech if kind in TABLE else SAID[kind]())
+        if kind in TABLE or kind in BROKEN:
             self.transport.close()
         return None
 

@@ -12,6 +12,8 @@ import zlib
 from collections.abc import Awaitable, Callable
 from functools import cache
 
+from unstale.origin.hostile_table import TABLE
+
 #: decoded size of the bomb in bytes, size of the huge headers, and seconds between the bytes of a drip
 BOMB, HEADERS, DRIP = 64 * 2**20, 2**20, 0.05
 _OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n"
@@ -97,3 +99,5 @@ DONE: dict[str, Callable[[asyncio.Transport], Awaitable[None]]] = {
     "endless": _endless,
     "reset": _reset,
 }
+#: every way to misbehave: what is said anew each time, what is done, and what is always the same
+KINDS = (*SAID, *DONE, *TABLE)

@@ -40,6 +40,8 @@ class Request:
     #: when the copy we hold was last known equal to its source; nothing older may take its place
     since: float = -math.inf
     begin_by: float = math.inf
+    #: the SHA-256 of the body we hold, where all of it counts: the same one need not be brought again
+    digest: bytes | None = None
 
 
 @quickly_made
