@@ -103,6 +103,7 @@ _ROWS: Mapping[str, Form] = {
     "sweep": NUMBER,
     "batch": NUMBER,
     "max_bytes": NUMBER,
+    "types": TABLE,
 }
 #: dialects as SQLAlchemy names them
 _DATABASES = (

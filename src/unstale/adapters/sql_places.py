@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from unstale.adapters.addresses import Gate
+from unstale.adapters.sql_types import known_type
 from unstale.core.checks import number
 from unstale.errors import InputError, require
 from unstale.kinds import KINDS
@@ -58,6 +59,8 @@ class Ask:
     batch: int
     sweep: float
     max_bytes: int
+    #: types that columns shall have, by name
+    types: Mapping[str, str] = field(default_factory=dict)
 
 
 def ask(address: str, options: Mapping[str, Any]) -> Ask:
@@ -108,7 +111,13 @@ def ask(address: str, options: Mapping[str, Any]) -> Ask:
         int(number("batch", options.get("batch", 1000), least=1, most=1e6)),
         number("sweep", options.get("sweep", SWEEP), above=0, infinite=True),
         int(number("max_bytes", options.get("max_bytes", MAX_BYTES), least=1)),
+        _types(options.get("types") or {}),
     )
+
+
+def _types(told: object) -> dict[str, str]:
+    require(isinstance(told, Mapping), "types", repr(told)[:40], "must be a table", 'write {"amount": "decimal(12,2)"}')
+    return {str(name): known_type(str(type_)) for name, type_ in dict(told).items()}  # type: ignore[call-overload]
 
 
 def split(table: str) -> tuple[str | None, str]:

@@ -11,7 +11,7 @@
               compared at every poll.
     count     count(*) alone, for tables that only grow.
 
-Names and key are part of every probe, for a column that comes or goes touches no row.
+Names, key and wanted types are part of every probe, for a column that comes or goes touches no row.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def look(source: Source, columns: Sequence[str], mark: str) -> Look:
         kind = "changed" if wanted.changed else "xmin" if source.is_plain_table() else "checksum"
     if kind == "xmin":
         require(source.is_plain_table(), "probe", "'xmin'", "needs a table of PostgreSQL", "choose checksum")
-    shape = [kind, *columns, "key", *wanted.key]
+    shape = [kind, *columns, "key", *wanted.key, *(part for pair in sorted(wanted.types.items()) for part in pair)]
     if kind == "changed":
         return _changed(source, shape, mark)
     if kind == "xmin":

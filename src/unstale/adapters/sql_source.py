@@ -11,14 +11,19 @@ from __future__ import annotations
 import os
 import socket
 import sqlite3
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from unstale.adapters.addresses import Gate
 from unstale.adapters.environment import filled
+from unstale.adapters.sql_drivers import copied, reason, sqlite
 from unstale.adapters.sql_places import Ask, dialled, split, sqlite_file
+from unstale.adapters.sql_text import chunks, postgres_text
+from unstale.adapters.sql_types import Column, chosen, from_postgres, from_sqlalchemy
 from unstale.errors import InputError, MissingExtraError, UnstaleError, require, sentence
 from unstale.logs import log
 
@@ -29,6 +34,11 @@ _DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"
 _PACKAGES = {"MySQLdb": "mysqlclient", "psycopg2": "psycopg2-binary", "psycopg": "unstale[sql]"}
 # How PostgreSQL prints what goes into a copy, whoever's defaults these are.
 _SETTINGS = {"TimeZone": "UTC", "DateStyle": "ISO, YMD", "IntervalStyle": "postgres", "extra_float_digits": "1"}
+_MYSQL = (
+    "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    "SET time_zone = '+00:00'",
+    "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+)
 _TEXTUAL = ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "numeric", "json", "jsonb")
 
 
@@ -49,6 +59,7 @@ class Source:
         self._driver: Any = None
         self._connection: Connection | None = None
         self._cursor: Any = None
+        self._described: tuple[Any, ...] = ()
         self._address = self._parsed(wanted.address)
 
     def open(self, gate: Gate, roots: Sequence[Path], held: Sequence[Path], left: float) -> None:
@@ -64,7 +75,9 @@ class Source:
 
     def columns(self) -> tuple[str, ...]:
         """The names of the source's columns, in order; InputError unless the named ones are among them."""
-        columns = tuple(self._read(self._all().where(self._sa.false())).keys())
+        asked = self._read(self._all().where(self._sa.false()))
+        columns = tuple(asked.keys())
+        self._described = tuple(asked.cursor.description) if asked.cursor is not None else ()
         require(columns, "table", repr(self.ask.table), "has no columns", "name another one")
         for name in (*self.ask.key, *((self.ask.changed,) if self.ask.changed else ())):
             require(name in columns, "column", repr(name), "is not there", f"choose from {', '.join(columns)[:200]}")
@@ -79,6 +92,17 @@ class Source:
             found = self._sa.inspect(self._open()).get_pk_constraint(name, schema=schema)
         return tuple(found["constrained_columns"])
 
+    def typed(self, names: Sequence[str]) -> tuple[Column, ...]:
+        """The columns with their types and comments, as the database tells them, or as the owner wants them."""
+        if isinstance(self._driver, self._psycopg()):
+            types = [from_postgres(one.type_display) for one in self._described]
+            comments = self._comments()
+        else:
+            types, comments = self._catalogued(names)
+        sure = self.dialect != "sqlite"
+        columns = [Column(name, one, sure, comments.get(name, "")) for name, one in zip(names, types, strict=True)]
+        return chosen(columns, self.ask.types)
+
     def one(self, *expressions: str, where: Any = None) -> tuple[Any, ...]:
         """One row of aggregates, written in SQL."""
         chosen: Any = self._sa.select(*map(self._sa.literal_column, expressions)).select_from(self._relation)
@@ -90,6 +114,17 @@ class Source:
         chosen = (chosen if where is None else chosen.where(where)).execution_options(yield_per=self.ask.batch)
         with self._worded():
             yield from self._open().execute(chosen)
+
+    def text(self, columns: Sequence[Column], where: Any = None) -> Iterator[bytes]:
+        """The same as CSV in the form of `sql_text`, in chunks; PostgreSQL's rows pass through without being read."""
+        if not isinstance(self._driver, self._psycopg()):
+            yield from chunks(self.rows([column.name for column in columns], where), columns)
+            return
+        asked: list[Any] = [self._sa.literal_column(postgres_text(f"q.{self.quoted(c.name)}", c.type)) for c in columns]
+        chosen: Any = self._sa.select(*asked).select_from(self._relation)
+        chosen = (chosen if where is None else chosen.where(where)).compile(dialect=self._open().dialect)
+        with self._worded():
+            yield from copied(self._driver, str(chosen), chosen.params, len(columns) == 1)
 
     def condition(self, written: str, value: Any) -> Any:
         """`written` in SQL, with :value for a value of a type that the database may choose."""
@@ -104,11 +139,8 @@ class Source:
         """Whether PostgreSQL keeps versions of its rows: a table, a partitioned one, a materialised view."""
         if self.ask.query or self.dialect != "postgresql":
             return False
-        schema, name = split(self.ask.table)
-        quote = self._open().dialect.identifier_preparer.quote
-        full = ".".join(map(quote, filter(None, (schema, name))))
         asked = self._sa.text("SELECT relkind::text FROM pg_class WHERE oid = to_regclass(:full)")
-        return self._read(asked.bindparams(full=full)).scalar() in ("r", "p", "m")
+        return self._read(asked.bindparams(full=self._full())).scalar() in ("r", "p", "m")
 
     def interrupt(self) -> None:
         """End what is going on, with an error in the thread that waits for it."""
@@ -128,6 +160,39 @@ class Source:
             if part is not None:
                 with suppress(Exception):
                     part.close()
+
+    def _comments(self) -> dict[str, str]:
+        """What PostgreSQL's catalogue says about the columns of a table."""
+        if self.ask.query:
+            return {}
+        asked = self._sa.text(
+            "SELECT attname, col_description(attrelid, attnum) FROM pg_attribute WHERE attrelid = to_regclass(:full) "
+            "AND attnum > 0 AND col_description(attrelid, attnum) IS NOT NULL"
+        )
+        return {str(name): str(said) for name, said in self._read(asked.bindparams(full=self._full()))}
+
+    def _catalogued(self, names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+        """Types and comments of columns, as SQLAlchemy finds them; nothing is known of those of a query."""
+        if self.ask.query:
+            return ["any"] * len(names), {}
+        schema, table = split(self.ask.table)
+        with self._worded(), warnings.catch_warnings():
+            # Types that SQLAlchemy does not know are taken as they come.
+            warnings.simplefilter("ignore")
+            found = {one["name"]: one for one in self._sa.inspect(self._open()).get_columns(table, schema=schema)}
+        types = [from_sqlalchemy(found[name]["type"], self.dialect) if name in found else "any" for name in names]
+        return types, {name: str(one.get("comment") or "") for name, one in found.items()}
+
+    def _full(self) -> str:
+        quote = self._open().dialect.identifier_preparer.quote
+        return ".".join(map(quote, filter(None, split(self.ask.table))))
+
+    def _psycopg(self) -> type:
+        try:
+            from psycopg import Connection
+        except ImportError:
+            return NoneType
+        return Connection
 
     def _open(self) -> Connection:
         assert self._connection is not None
@@ -151,7 +216,7 @@ class Source:
         settings: dict[str, Any] = {}
         if address.get_backend_name() == "sqlite":
             file = sqlite_file(address, roots, held)
-            settings["creator"] = lambda: _sqlite(file, self._patient)
+            settings["creator"] = lambda: sqlite(file, self._patient)
             address = sa.engine.make_url("sqlite://")
         else:
             try:
@@ -166,6 +231,10 @@ class Source:
         self._connection = engine.connect()
         if engine.dialect.name == "postgresql":
             self._still(self._connection, left)
+        elif engine.dialect.name in ("mysql", "mariadb"):
+            # One moment, nothing but reading, and times as they are in UTC.
+            for wanted in _MYSQL:
+                self._connection.exec_driver_sql(wanted)
 
     def _connected(self, driver: Any, _: object) -> None:
         self._driver = driver
@@ -224,63 +293,9 @@ class Source:
         except self._sa.exc.NoSuchModuleError:
             raise InputError("address names a database that SQLAlchemy does not know: install its dialect") from None
         except self._sa.exc.DBAPIError as error:
-            raise InputError(f"{self.host}: {_reason(error.orig)}") from None
+            raise InputError(f"{self.host}: {reason(error.orig)}") from None
         except Exception as error:  # whatever a driver may raise
+            if isinstance(getattr(error, "sqlstate", None), str):
+                raise InputError(f"{self.host}: {reason(error)}") from None
             log("driver_failed", {"kind": "sql", "place": self.host})
             raise InputError(f"{self.host}: it could not be asked ({type(error).__name__})") from None
-
-
-def _sqlite(file: Path, patient: Callable[[], bool]) -> sqlite3.Connection:
-    driver = sqlite3.connect(
-        f"{file.as_uri()}?mode=ro", timeout=0.0, isolation_level=None, uri=True, check_same_thread=False
-    )
-    driver.text_factory = _decoded
-    driver.execute("PRAGMA query_only = 1")
-    while True:
-        try:
-            # The first look takes the lock under which all others see the same moment.
-            driver.execute("BEGIN")
-            driver.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            return driver
-        except sqlite3.OperationalError as error:
-            driver.rollback()
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or not patient():
-                driver.close()
-                raise
-
-
-def _decoded(raw: bytes) -> str | bytes:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return raw
-
-
-_STATES = {
-    "28": "it refused the name or password",
-    "3D000": "there is no such database",
-    "42501": "the role may not read this",
-    "25006": "the query would write, which is not allowed",
-    "57014": "no whole answer within the poll's time",
-    "57P01": "the connection was ended by the database",
-    "53300": "it has too many connections already",
-}
-
-
-def _reason(error: BaseException | None) -> str:
-    """Why a database failed, in words that hold nothing of a row, a name's secret or a place."""
-    if isinstance(error, sqlite3.Error):
-        # SQLite's own messages name tables and columns, nothing else.
-        return f"SQLite says: {' '.join(str(error).split())[:200]}"
-    state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None) or ""
-    for begin, words in _STATES.items():
-        if state.startswith(begin):
-            return words
-    if state.startswith(("42", "0A")):
-        told = getattr(getattr(error, "diag", None), "message_primary", None) or "the statement is wrong"
-        return f"PostgreSQL says: {' '.join(told.split())[:200]}"
-    if state:
-        return f"the database failed (SQLSTATE {state})"
-    if error is not None and "password authentication failed" in str(error):
-        return _STATES["28"]
-    return "it could not be connected to, or the connection was cut"

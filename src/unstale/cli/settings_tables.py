@@ -64,7 +64,11 @@ class Files:
 class Sql:
     """Where copies of tables go."""
 
-    target: str = _setting("unstale-tables.db", forms.text, "The SQLite file that holds copies of tables.")
+    target: str = _setting(
+        "unstale-tables.db",
+        forms.text,
+        "The file that holds copies of tables: SQLite, or DuckDB if its name ends in .duckdb.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

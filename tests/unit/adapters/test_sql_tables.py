@@ -12,7 +12,9 @@ from typing import Any
 import apsw
 import pytest
 
-from unstale.adapters.sql_tables import LocalTable, Tables, view_name
+from unstale.adapters.sql_records import view_name
+from unstale.adapters.sql_tables import Tables
+from unstale.adapters.sql_targets import LocalTable
 from unstale.adapters.sql_values import row_hash
 from unstale.errors import InputError, StoreError
 

@@ -1,0 +1,154 @@
+"""From a probe to a local table that equals its source.
+
+Rules of this file:
+1. What a probe says is enough is believed until the next sweep; then everything is read and compared.
+2. Rows that changed are merged alone if the table can hold them as it is; otherwise all are read anew.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any
+
+from unstale.adapters.sql_places import Ask
+from unstale.adapters.sql_probe import Look, look
+from unstale.adapters.sql_records import view_name
+from unstale.adapters.sql_source import Source
+from unstale.adapters.sql_targets import LocalTable, Row, Target
+from unstale.adapters.sql_types import Column
+from unstale.adapters.sql_values import plain, row_hash, size
+from unstale.errors import InputError
+
+
+class SqlFlight:
+    """One poll under way in a thread, and how to end it from outside."""
+
+    def __init__(self, deadline: float) -> None:
+        self._deadline, self._stopped = deadline, False
+        self._parts: list[Source | Target] = []
+        self._lock = threading.Lock()
+
+    def add(self, part: Source | Target) -> None:
+        with self._lock:
+            self._parts.append(part)
+
+    def left(self) -> float:
+        return 0.0 if self._stopped else self._deadline - time.monotonic()
+
+    def patient(self) -> bool:
+        """Whether there is time to wait for a lock; waits a moment if so."""
+        if self.left() > 0.0:
+            time.sleep(0.01)
+        return self.left() > 0.0
+
+    def check(self) -> None:
+        if self.left() <= 0.0:
+            raise InputError("the poll was ended")
+
+    def stop(self) -> None:
+        """End it; from another thread."""
+        self._stopped = True
+        with self._lock:
+            for part in self._parts:
+                part.interrupt()
+
+    def land(self) -> None:
+        with self._lock:
+            parts, self._parts = self._parts, []
+        for part in parts:
+            part.close()
+
+
+class Copying:
+    """One poll: what it saw, what it brought, and how many bytes of rows that took."""
+
+    def __init__(self, wanted: Ask, source: Source, tables: Target, flight: SqlFlight, now: float) -> None:
+        self._ask, self._source, self._tables, self._flight, self._now = wanted, source, tables, flight, now
+        self.received = 0
+        #: a key that is not the owner's word is the table's primary key
+        self.unique = not wanted.key
+
+    def run(self) -> tuple[Look, LocalTable]:
+        """What the probe saw, and the table after it."""
+        held = self._tables.held(table_name(self._ask), view_name(self._ask.table or "query"))
+        names = self._source.columns()
+        seen = look(self._source, names, held.mark)
+        swept = held.edition > 0 and 0.0 <= self._now - held.read_at < self._ask.sweep
+        if swept and seen.probe and seen.probe == held.probe:
+            return seen, held
+        columns, key = self._source.typed(names), self._source.key()
+        wanted = replace(held, columns=names, key=key, probe=seen.probe, mark=seen.mark)
+        if swept and key and seen.since is not None and (held.columns, held.key) == (names, key):
+            enough, among = self._stage_since(wanted, columns, seen)
+            if enough:
+                return seen, self._merge(wanted, seen, among)
+        types = self._tables.take(_Reading(self, columns, key))
+        return seen, self._merge(replace(wanted, read_at=self._now, types=types), seen, "incoming")
+
+    def _merge(self, wanted: LocalTable, seen: Look, among: str | None) -> LocalTable:
+        self._flight.check()
+        return self._tables.merge(wanted, kind=seen.kind, among=among)
+
+    def _stage_since(self, wanted: LocalTable, columns: Sequence[Column], seen: Look) -> tuple[bool, str | None]:
+        """Put aside what changed since the last reading: whether that is enough, and what rows must be in to stay."""
+        types = self._tables.take(_Reading(self, columns, wanted.key, seen.since), wanted.types)
+        # A table that was made before there were types has none until everything is read again.
+        if wanted.types and types != wanted.types:
+            return False, None
+        if wanted.rows + self._tables.new_rows(wanted.name) == seen.rows:
+            return True, None
+        keys = [column for name in wanted.key for column in columns if column.name == name]
+        self._tables.take_keys(_Reading(self, keys, wanted.key, whole=False))
+        return self._tables.absent(wanted.name) == 0, "present"
+
+    def read(self, names: Sequence[str] | None, since: Any) -> Iterator[Sequence[Any]]:
+        """Rows as the driver gives them, in plain values."""
+        for row in self._source.rows(names, since):
+            values = [plain(value) for value in row]
+            self._count(size(values))
+            yield values
+
+    def text(self, columns: Sequence[Column], since: Any) -> Iterator[bytes]:
+        """Rows in CSV."""
+        for chunk in self._source.text(columns, since):
+            self._count(len(chunk))
+            yield chunk
+
+    def _count(self, came: int) -> None:
+        self.received += came
+        if self.received > self._ask.max_bytes:
+            raise InputError(f"the rows have more than {self._ask.max_bytes} bytes: raise max_bytes if they may")
+        self._flight.check()
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    copying: Copying
+    columns: Sequence[Column]
+    key: Sequence[str]
+    since: Any = None
+    #: whether all columns are read, and not those of the key alone
+    whole: bool = True
+
+    @property
+    def unique(self) -> bool:
+        return self.copying.unique
+
+    def rows(self) -> Iterator[Row]:
+        names = [column.name for column in self.columns]
+        places = [names.index(name) for name in self.key]
+        for values in self.copying.read(None if self.whole else names, self.since):
+            yield row_hash([values[i] for i in places]) if places else b"", row_hash(values), values
+
+    def text(self) -> Iterator[bytes]:
+        return self.copying.text(self.columns, self.since)
+
+
+def table_name(wanted: Ask) -> str:
+    """The name of a source's table: the same as long as the source is the same."""
+    text = ascii((wanted.address, wanted.table, wanted.query))
+    return f"source_{blake2b(text.encode('ascii'), digest_size=8).hexdigest()}"

@@ -1,0 +1,130 @@
+"""Where copies of tables go: what is asked of a target, and which one an owner's word means.
+
+    shop.db, or any other file     SQLite, `sql_tables`
+    shop.duckdb                    DuckDB, `duckdb_tables`
+
+A target brings a table to what was read of its source in one step: who reads sees the whole old copy or the whole new
+one, and who has begun to read keeps what he began with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from unstale.adapters.sql_types import Column
+from unstale.adapters.sql_values import WIDTH, Plain
+
+#: a row to be put aside: the hash of its key, of all it holds, and its values
+Row = tuple[bytes, bytes, Sequence[Plain]]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTable:
+    """What is known of a local table: its shape, its content's digest, and how far its source has been read.
+
+    `probe` is the source's probe when it was last read, `mark` from where the next reading may begin, `read_at` when
+    all of it was last read, `manifest` the account of its last change, `edition` counts what was recorded, `types`
+    are those of its columns as the target declares them; none: it was made before there were any.
+    """
+
+    name: str
+    view: str
+    columns: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
+    rows: int = 0
+    digest: bytes = bytes(WIDTH)
+    probe: str = ""
+    mark: str = ""
+    read_at: float = 0.0
+    manifest: bytes = b""
+    edition: int = 0
+    types: tuple[str, ...] = ()
+
+
+class TableReading(Protocol):
+    """Rows of a source on their way, hashed for a target that compares hashes, or as text for one that reads it."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """What is read."""
+
+    @property
+    def key(self) -> Sequence[str]:
+        """The columns that tell rows apart; none: they are told apart by all they hold, and counted."""
+
+    @property
+    def unique(self) -> bool:
+        """Whether the database itself sees to it that no two rows have the same key."""
+
+    def rows(self) -> Iterator[Row]:
+        """Every row, hashed."""
+
+    def text(self) -> Iterator[bytes]:
+        """Every row in CSV, see `sql_text`."""
+
+
+class Target(Protocol):
+    """The local tables, opened for one poll of one of them."""
+
+    def held(self, name: str, view: str) -> LocalTable:
+        """What is known of this table; nothing yet, if `edition` is 0. `view` is the name to be seen by, if free."""
+
+    def take(self, reading: TableReading, types: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """Put rows aside; the types that columns need here to hold them: those given, if they do."""
+
+    def take_keys(self, reading: TableReading) -> None:
+        """Put aside the keys of all rows that the source has: what is not among them is gone."""
+
+    def new_rows(self, name: str) -> int:
+        """How many of the rows put aside are not in the table."""
+
+    def absent(self, name: str) -> int:
+        """How many keys of the source belong to no row that is in the table or put aside."""
+
+    def merge(self, held: LocalTable, *, kind: str, among: str | None) -> LocalTable:
+        """Bring the table to what was put aside, and record `held`'s shape and progress with it, in one step.
+
+        `among` names what rows must be in to stay, `incoming` or `present`; None removes no row. Nothing is done if
+        another poll has recorded since `held` was read.
+        """
+
+    def close(self) -> None:
+        """Give back what was put aside."""
+
+    def interrupt(self) -> None:
+        """Let what runs end with an error; for another thread."""
+
+
+def open_target(path: Path, patient: Callable[[], bool]) -> Target:
+    """The target at this place; `patient` says whether to wait on for another's turn."""
+    if path.suffix == ".duckdb":
+        from unstale.adapters.duckdb_tables import DuckTables
+
+        return DuckTables(path, patient)
+    from unstale.adapters.sql_tables import Tables
+
+    return Tables(path, patient)
+
+
+def account(
+    done: LocalTable, kind: str, counts: tuple[int, int, int], notes: dict[str, str], columns: Sequence[Column] = ()
+) -> dict[str, Any]:
+    """What is told of a table after a change: `counts` are the rows inserted, changed and deleted."""
+    inserted, changed, deleted = counts
+    return {
+        "changed": changed,
+        "columns": list(done.columns),
+        "deleted": deleted,
+        "digest": done.digest.hex(),
+        "inserted": inserted,
+        "probe": kind,
+        "rows": done.rows,
+        "table": done.view,
+        **({"types": list(done.types)} if done.types else {}),
+        **({"key": list(done.key)} if done.key else {}),
+        **({"comments": comments} if (comments := {c.name: c.comment for c in columns if c.comment}) else {}),
+        **({"notes": notes} if notes else {}),
+    }
