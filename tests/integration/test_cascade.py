@@ -56,7 +56,9 @@ def test_three_in_a_row_follow_all_sources_and_keep_the_time_of_the_first_look(t
                     assert "hops=3" in reply.headers["replica-status"]
                     copy = three.shelf.copy(source)
                     assert copy is not None
-                    assert copy.body.via == "one, two"
+                    # What is believed is believed by who looks at the source itself, wherever it is asked.
+                    assert copy.body.via == f"one;gap={status.gap}, two"
+                    assert ";by=one, gap=" in reply.headers["replica-status"]
                     assert reply.body == copy.body.data
                 # Who is on the way already does not take the copy back.
                 circle = ReplicaFetcher(web, name="one")

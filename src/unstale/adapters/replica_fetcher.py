@@ -65,7 +65,7 @@ class ReplicaFetcher:
             found,
             polled_at=min(status.as_of, begun),
             changed_at=(),
-            via=", ".join(status.via),
+            via=status.way,
             not_before=_again(status, begun),
         )
 

@@ -14,6 +14,7 @@ LONGEST, MOST_HOPS = 4096, 16
 SKEW = 5.0
 
 _AS_OF = re.compile(r"(?:^|,\s*)as-of=@(\d{1,12})(?:;ms=(\d{1,3}))?(?=[;,\s]|$)")
+_GAP = re.compile(r"(?:^|,\s*)gap=(\d{1,10})(?=[;,\s]|$)")
 _VERSION = re.compile(r"(?:^|,\s*)version=(\d{1,15})(?=[;,\s]|$)")
 # One member of a list of tokens or strings with parameters [RFC 9651 3.1]; only its name is kept.
 _MEMBER = re.compile(
@@ -26,23 +27,33 @@ _MEMBER = re.compile(
 class CopyStatus:
     """As of when a copy was equal to its source, its version there, when that replica looks again, and its way here.
 
-    `via` has the names of replicas as they are written, nearest to the source first, the one that answered last.
+    `via` has the names of replicas as they are written, nearest to the source first, the one that answered last. `gap`
+    are the seconds between two changes that the nearest believes in, 0 if it does not say.
     """
 
     as_of: float
     version: int
     expires: float
     via: tuple[str, ...]
+    gap: int = 0
+
+    @property
+    def way(self) -> str:
+        """How the copy came, as it is kept with it: the names, and what the nearest believes."""
+        first, *rest = self.via or ("",)
+        return ", ".join([f"{first};gap={self.gap}" if self.gap and first else first, *rest])
 
 
 def read_status(headers: Mapping[str, str]) -> CopyStatus | None:
     """The status in a reply's headers, None if no replica speaks so.
 
-    >>> read_status({"replica-status": "as-of=@1763236800;ms=250, version=3, hops=2", "cache-status": "a; hit, b; hit"})
-    CopyStatus(as_of=1763236800.25, version=3, expires=-inf, via=('a', 'b'))
+    >>> status = "as-of=@1763236800;ms=250, version=3, hops=2, gap=60"
+    >>> found = read_status({"replica-status": status, "cache-status": "a; hit, b; hit"})
+    >>> found.as_of, found.version, found.via, found.way
+    (1763236800.25, 3, ('a', 'b'), 'a;gap=60, b')
     """
     told = headers.get("replica-status", "")[:LONGEST]
-    at, version = _AS_OF.search(told), _VERSION.search(told)
+    at, version, gap = _AS_OF.search(told), _VERSION.search(told), _GAP.search(told)
     if at is None:
         return None
     expires = http_date(headers.get("expires"))
@@ -51,6 +62,7 @@ def read_status(headers: Mapping[str, str]) -> CopyStatus | None:
         int(version[1]) if version else 0,
         -float("inf") if expires is None else expires,
         _names(headers.get("cache-status", "")[:LONGEST]),
+        int(gap[1]) if gap else 0,
     )
 
 

@@ -22,7 +22,7 @@ from unstale.errors import InputError, StoreError
 from unstale.ports import Edition, Head, ReadStore
 from unstale.server import bounds, encodings, headers
 from unstale.server.conditions import Reply, reply
-from unstale.server.headers import Field
+from unstale.server.headers import Believed, Field
 from unstale.server.heads import Heads
 from unstale.server.meta import meta
 from unstale.server.outlooks import Outlooks
@@ -235,10 +235,8 @@ class Copies:
             before = held.size
             coded = held.codings[coding] = await _coded(held.packed, edition, coding, held.about)
             self._keep(source, held, before)
-        fresh = self._outlooks.known(source, head, now)
-        if fresh is None:
-            fresh = await self._outlooks.fresh(source, head, now)
-        fields = held.times.at(now, self._name, fresh, detail)
+        seen = self._outlooks.known(source, head, now) or await self._outlooks.look(source, head, now)
+        fields = held.times.at(now, Believed(seen.fresh, seen.gap, self._name), detail)
         fields += coded.about
         fields += more
         return reply(coded.etag, coded.body, fields, method, asked)
@@ -247,8 +245,8 @@ class Copies:
         edition = self._shelf.edition(source, version)
         if edition is None:
             return problem(404, f"version {version} of source {source} is not kept")
-        fresh = await self._outlooks.fresh(source, head, now)
-        return meta(head, edition, now, fresh, self._name.decode().strip('"'))
+        seen = await self._outlooks.look(source, head, now)
+        return meta(head, edition, now, Believed(seen.fresh, seen.gap, self._name))
 
     async def _version(
         self, source: int, version: int, method: str, asked: dict[bytes, str], more: list[Field], now: float

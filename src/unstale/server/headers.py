@@ -35,6 +35,7 @@ SAFE: tuple[Field, ...] = (
 )
 
 _MEDIA_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+([ \t]*;[\t\x20-\x7e]*)?")
+_GAP = re.compile(r";gap=(\d+)$")
 _NAME = re.compile(r"[A-Za-z*][A-Za-z0-9:/!#$%&'*+.^_`|~-]*")
 
 
@@ -64,6 +65,29 @@ def _last_modified(edition: Edition, latest: float) -> list[Field]:
 
 
 @dataclass(frozen=True, slots=True)
+class Believed:
+    """How likely a copy is still fresh, by whose belief, and the seconds between two changes that it is believed by."""
+
+    fresh: float
+    gap: float
+    by: bytes
+
+    def at(self, age: float) -> Believed:
+        """The same belief, of a copy that was checked so long ago.
+
+        >>> Believed(1.0, 100.0, b"lisbon").at(100.0).fresh.__round__(3)
+        0.368
+        """
+        return Believed(math.exp(-max(age, 0.0) / max(self.gap, 1.0)), self.gap, self.by)
+
+
+def nearest(edition: Edition) -> Believed | None:
+    """What the replica nearest to the source said it believes, when this version came; None if we poll it ourselves."""
+    found = _GAP.search(edition.via.partition(", ")[0])
+    return None if found is None else Believed(1.0, float(found[1]), _names(edition)[0])
+
+
+@dataclass(frozen=True, slots=True)
 class CopyTimes:
     """What a copy says about itself from one observation to the next; `at` adds what moves with the clock."""
 
@@ -73,19 +97,22 @@ class CopyTimes:
     status: bytes
     #: members of Cache-Status that come before ours
     before: bytes = b""
+    #: what whoever is nearest to the source believes of it, if we are not
+    nearest: Believed | None = None
 
-    def at(self, now: float, name: bytes, fresh: float, detail: bytes = b"") -> list[Field]:
+    def at(self, now: float, own: Believed, detail: bytes = b"") -> list[Field]:
         """The fields at `now`: how long ago it was checked, what is left, how likely it is still fresh.
 
-        `detail` warns a client that gets a copy which does not meet the bounds that it gave.
+        `own` is what we believe. `detail` warns a client that gets a copy which does not meet the bounds that it gave.
         """
+        name, best = own.by, own if self.nearest is None else self.nearest.at(now - self.checked)
         told = b"%s%s; hit; ttl=%d" % (self.before, name, math.floor(self.expires - now))
         return [
             *self.fixed,
             (b"age", b"%d" % max(now - self.checked, 0.0)),
             (b"cache-status", told + b"; detail=" + detail if detail else told),
-            # Each replica believes for itself: what it says is its own, whatever others along the way believe.
-            (b"replica-status", b"%s, fresh=%.3f;by=%s" % (self.status, fresh, name)),
+            # Whoever polls the source itself knows most of it: what it believes is passed along, in its name.
+            (b"replica-status", b"%s, fresh=%.3f;by=%s, gap=%d" % (self.status, best.fresh, best.by, best.gap)),
         ]
 
 
@@ -106,7 +133,7 @@ def times(head: Head, edition: Edition) -> CopyTimes:
         *_last_modified(edition, checked),
         (b"vary", b"accept-encoding"),
     )
-    path = _path(edition)
+    path = _names(edition)
     # Through other replicas `checked` is when the first of them looked: the time at the root travels unchanged.
     # Structured fields date in whole seconds, too coarse to tell which of two replicas is ahead.
     status = b"as-of=@%d;ms=%d, checked=@%d, changed=@%d, version=%d, hops=%d" % (
@@ -119,7 +146,7 @@ def times(head: Head, edition: Edition) -> CopyTimes:
     )
     if head.failures:
         status += b", failures=%d" % head.failures
-    return CopyTimes(checked, expires, fixed, status, b"".join(hop + b"; hit, " for hop in path))
+    return CopyTimes(checked, expires, fixed, status, b"".join(hop + b"; hit, " for hop in path), nearest(edition))
 
 
 def kept(edition: Edition, now: float, name: bytes) -> list[Field]:
@@ -132,14 +159,22 @@ def kept(edition: Edition, now: float, name: bytes) -> list[Field]:
         (b"cache-status", name + b"; hit"),
         (
             b"replica-status",
-            b"changed=@%d, version=%d, hops=%d" % (edition.taken_at, edition.version, len(_path(edition)) + 1),
+            b"changed=@%d, version=%d, hops=%d" % (edition.taken_at, edition.version, len(_names(edition)) + 1),
         ),
     ]
 
 
-def _path(edition: Edition) -> list[bytes]:
-    """The names of the replicas that a version came through."""
-    return [hop.encode() for hop in edition.via.split(", ") if hop]
+def names(via: str) -> list[str]:
+    """The names of the replicas that a version came through, without what is kept beside them.
+
+    >>> names("lisbon;gap=7200, porto")
+    ['lisbon', 'porto']
+    """
+    return [_GAP.sub("", hop) for hop in via.split(", ") if hop]
+
+
+def _names(edition: Edition) -> list[bytes]:
+    return [name.encode() for name in names(edition.via)]
 
 
 def well_formed(media_type: str) -> bool:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 
 from unstale.ports import Edition, Head
-from unstale.server.headers import SAFE, Field, expires_at, modified
+from unstale.server.headers import SAFE, Believed, Field, expires_at, modified, names, nearest
 from unstale.service.documents import iso
 
 
-def meta(head: Head, edition: Edition, now: float, fresh: float, name: str) -> tuple[int, list[Field], bytes]:
+def meta(head: Head, edition: Edition, now: float, own: Believed) -> tuple[int, list[Field], bytes]:
     """A status, its fields and its body. Times are absolute, so that no cache on the way makes them wrong.
 
-    `as_of` is when the copy was last known equal to its source, `fresh` how likely it still is, as `fresh_by` believes.
+    `as_of` is when the copy was last known equal to its source, `fresh` how likely it still is, as `fresh_by` believes,
+    which is nearest to it; `fresh_here` as we do.
     """
-    via = [hop for hop in edition.via.split(", ") if hop]
+    via, near = names(edition.via), nearest(edition)
+    best = own if near is None else near.at(now - head.checked)
     told = {
         "source": head.source,
         "version": edition.version,
@@ -24,8 +26,10 @@ def meta(head: Head, edition: Edition, now: float, fresh: float, name: str) -> t
         "expires_at": iso(expires_at(head)),
         "next_check_at": iso(head.due),
         "failures": head.failures,
-        "fresh": round(fresh, 3),
-        "fresh_by": name,
+        "fresh": round(best.fresh, 3),
+        "fresh_by": best.by.decode().strip('"'),
+        "fresh_here": round(own.fresh, 3),
+        "gap_seconds": round(best.gap),
         "told_at": iso(now),
         "via": via,
         "hops": len(via) + 1,

@@ -19,16 +19,19 @@ from unstale.ports import Catalogue, Head
 ERROR, SECOND = 0.02, 1.0
 #: seconds between two looks, which bounds what they cost: a tenth of a processor
 PAUSE = 0.005
+#: seconds beyond which nobody tells gaps between changes apart
+LONGEST_GAP = 1e9
 #: sources whose probability is remembered
 MOST = 50_000
 
 
 class KnownCopy(NamedTuple):
-    """A probability, the observation it follows from, and until when it is good enough."""
+    """A probability, the observation it follows from, and until when it is good enough; seconds between changes."""
 
     latest: int
     until: float
     fresh: float
+    gap: float
 
 
 class Outlooks:
@@ -43,12 +46,12 @@ class Outlooks:
         # The first look may compile for a second: not while somebody waits.
         outlook(shelf.columns_of([], WIDTH), clock())
 
-    def known(self, source: int, head: Head, now: float) -> float | None:
+    def known(self, source: int, head: Head, now: float) -> KnownCopy | None:
         """Of one copy, if it was looked up and cannot have moved by more than 0.02 since, or in this second."""
         known = self._known.get(source)
-        return known.fresh if known is not None and known.latest == head.latest and now < known.until else None
+        return known if known is not None and known.latest == head.latest and now < known.until else None
 
-    async def fresh(self, source: int, head: Head, now: float) -> float:
+    async def look(self, source: int, head: Head, now: float) -> KnownCopy:
         """Of one copy, looked up together with all that are asked for in these milliseconds.
 
         Freshness falls at most at the change rate, and at most by 1/e of the share by which its age grows: so long a
@@ -62,8 +65,9 @@ class Outlooks:
             waiting = self._asked[source] = loop.create_future()
         fresh, change_rate = await asyncio.shield(waiting)
         kept = max(SECOND, ERROR / max(change_rate, 1e-9), ERROR * (now - head.checked))
-        self._known[source] = KnownCopy(head.latest, now + kept, fresh)
-        return fresh
+        gap = min(max(1.0 / max(change_rate, 1e-9), 1.0), LONGEST_GAP)
+        known = self._known[source] = KnownCopy(head.latest, now + kept, fresh, gap)
+        return known
 
     def _look(self) -> None:
         asked, self._asked = self._asked, {}

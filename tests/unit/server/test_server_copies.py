@@ -15,11 +15,12 @@ import pytest
 import zstandard
 
 from support.asgi import START, Got, Kept, ask, asked
-from unstale.ports import Head
+from unstale.ports import Edition, Head
 from unstale.server.app import replica
 from unstale.server.asking import StoreAsker
-from unstale.server.headers import read_date
+from unstale.server.headers import Believed, read_date, times
 from unstale.server.heads import Heads
+from unstale.server.meta import meta
 
 TEXT = b"the quick brown fox jumps over the lazy dog, again and again and again. " * 30
 
@@ -134,6 +135,19 @@ def test_by_address(kept: Kept, app: object) -> None:
     assert (got.status, got.body, got.fields["content-location"]) == (200, TEXT, "/copies/1")
     assert asked(app, "/copy?source=https://b.example").status == 404
     assert asked(app, "/copy").status == 404
+
+
+def test_the_belief_of_who_is_nearest_to_the_source_is_passed_along_in_its_name() -> None:
+    edition = Edition(1, 100.0, "text/plain", None, b"", 5, 0.0, "lisbon;gap=100, porto")
+    head = Head(1, 1, 1, 100.0, 200.0, 0)
+    here = times(head, edition)
+    fields = dict(here.at(150.0, Believed(0.009, 7.0, b"faro")))
+    # exp(-50/100), whatever is believed here.
+    assert fields[b"replica-status"].endswith(b"hops=3, fresh=0.607;by=lisbon, gap=100")
+    assert fields[b"cache-status"].startswith(b"lisbon; hit, porto; hit, faro; hit")
+    told = json.loads(meta(head, edition, 150.0, Believed(0.009, 7.0, b"faro"))[2])
+    assert (told["fresh"], told["fresh_by"], told["fresh_here"]) == (0.607, "lisbon", 0.009)
+    assert (told["via"], told["hops"], told["gap_seconds"]) == (["lisbon", "porto"], 3, 100)
 
 
 def test_what_is_known_of_a_copy_as_json(kept: Kept, app: object) -> None:

@@ -138,7 +138,9 @@ def test_times_of_a_copy_parse_as_structured_fields() -> None:
     import http_sf
 
     about = dict(
-        headers.times(Head(1, 9, 2, START + 10.7, START + 610.7, 1), edition()).at(START + 100.2, b"a", 0.91234)
+        headers.times(Head(1, 9, 2, START + 10.7, START + 610.7, 1), edition()).at(
+            START + 100.2, headers.Believed(0.91234, 60.0, b"a")
+        )
     )
     status = http_sf.parse(about[b"replica-status"], tltype="dictionary")
     seen = {name: getattr(value[0], "timestamp", lambda v=value[0]: v)() for name, value in status.items()}
@@ -150,6 +152,7 @@ def test_times_of_a_copy_parse_as_structured_fields() -> None:
         "hops": 1,
         "failures": 1,
         "fresh": 0.912,
+        "gap": 60,
     }
     ((name, parameters),) = http_sf.parse(about[b"cache-status"], tltype="list")
     assert str(name) == "a"
@@ -159,9 +162,13 @@ def test_times_of_a_copy_parse_as_structured_fields() -> None:
 
 
 def test_times_without_end() -> None:
-    about = dict(headers.times(Head(1, 9, 2, START, math.inf, 0), edition()).at(START, b"a", 1.0))
+    about = dict(
+        headers.times(Head(1, 9, 2, START, math.inf, 0), edition()).at(START, headers.Believed(1.0, 60.0, b"a"))
+    )
     assert headers.read_date(about[b"expires"].decode()) == START + headers.YEAR
-    overdue = dict(headers.times(Head(1, 9, 2, START, START + 5, 0), edition()).at(START + 65, b"a", 0.5))
+    overdue = dict(
+        headers.times(Head(1, 9, 2, START, START + 5, 0), edition()).at(START + 65, headers.Believed(0.5, 60.0, b"a"))
+    )
     assert overdue[b"cache-status"] == b"a; hit; ttl=-60"
 
 

@@ -16,7 +16,7 @@ from unstale.server.dashboard.reader import Reader
 from unstale.server.dashboard.receivers import KnownReceivers, Receivers
 from unstale.server.dashboard.trials import Trials, Tries
 from unstale.server.endpoints import NOT_KEPT, Call, Endpoint, Refused
-from unstale.server.headers import well_formed
+from unstale.server.headers import names, well_formed
 from unstale.server.models import SOURCE
 from unstale.server.shapes import maybe, number, record, several, stamp, text, whole
 from unstale.server.slowly import Slowly
@@ -227,7 +227,7 @@ class Views:
             for head in self._service.store.heads(sorted({one.source for one in self._service.store.recent(WAYS)})):
                 edition = self._service.store.edition(head.source, head.version)
                 if edition is not None and edition.via:
-                    ways[edition.via] += 1
+                    ways[", ".join(names(edition.via))] += 1
             told = [
                 {"way": [name.strip().strip('"') for name in way.split(",")], "copies": count}
                 for way, count in ways.most_common(20)
