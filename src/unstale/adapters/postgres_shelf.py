@@ -78,7 +78,7 @@ class PostgresShelf(PostgresCatalogue):
         )
         return -math.inf if row[0] is None else float(row[0])
 
-    def alive(self) -> tuple[CrewMember, ...]:
+    def alive(self) -> tuple[CrewMember, ...] | None:
         """The workers that have given a sign of life lately."""
         query = f"SELECT owner, share, level, burst, facts FROM workers WHERE at >= {NOW} - %s ORDER BY owner".encode()
         rows = self._read(lambda db: db.execute(query, (GONE,)).fetchall())
