@@ -17,7 +17,7 @@ import json
 import os
 import shutil
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import blake2b
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from unstale.adapters import duckdb_types
 from unstale.adapters.duckdb_spool import Spool
+from unstale.adapters.sql_ranges import MODULUS, Sums, within
 from unstale.adapters.sql_records import Records, quoted, shown_names
 from unstale.adapters.sql_targets import LocalTable, TableReading, account
 from unstale.adapters.sql_values import WIDTH
@@ -96,6 +97,21 @@ class DuckTables:
         with self._attached():
             unknown = f"(FROM present AS i ANTI JOIN old.{quoted(self._view)} AS t ON {same})"
             return self._count(f"{unknown} AS i ANTI JOIN incoming AS t ON {same}")
+
+    def sums(self, name: str, width: int) -> Sums:
+        """What ranges of the key add up to, of the rows in the table and those put aside together."""
+        (key,) = self._shown_key()
+        with self._attached():
+            found = self._db.execute(
+                f"SELECT {key} // {width}, count(*), sum({key} % {MODULUS}) FROM ({self._keys()}) GROUP BY 1"
+            ).fetchall()
+        return {int(one): (int(rows), int(total)) for one, rows, total in found}
+
+    def keep(self, name: str, width: int, ranges: Collection[int]) -> None:
+        """Put aside the keys that are here in all other ranges too: nothing is gone there."""
+        (key,) = self._shown_key()
+        with self._attached():
+            self._db.execute(f"INSERT INTO present FROM ({self._keys()}) WHERE NOT ({within(key, width, ranges)})")
 
     def merge(self, held: LocalTable, *, kind: str, among: str | None) -> LocalTable:
         """Bring the table to what was put aside; see `Target`."""
@@ -273,6 +289,10 @@ class DuckTables:
         names = [column.name for column in self._spools["incoming"].columns]
         shown = shown_names(names)
         return [quoted(shown[names.index(name)]) for name in self._key]
+
+    def _keys(self) -> str:
+        key = ", ".join(self._shown_key())
+        return f"SELECT {key} FROM old.{quoted(self._view)} UNION SELECT {key} FROM incoming"
 
     def _count(self, rows: str) -> int:
         found = self._db.execute(f"SELECT count(*) FROM {rows}").fetchone()

@@ -24,22 +24,19 @@ def copied(driver: Any, statement: str, values: Any, alone: bool) -> Iterator[by
     begun = wire.exec_(f"COPY ({written}) TO STDOUT ({form})".encode())
     if begun.status != ExecStatus.COPY_OUT:
         raise error_from_result(begun)
-    kept: list[Any] = []
-    size = 0
+    kept, take = bytearray(), wire.get_copy_data
     while True:
-        length, row = wire.get_copy_data(0)
+        length, row = take(0)
         if length < 0:
             break
-        kept.append(row)
-        size += length
-        if size >= CHUNK:
-            yield b"".join(kept)
-            kept, size = [], 0
+        kept += row
+        if len(kept) >= CHUNK:
+            yield bytes(kept)
+            kept.clear()
     while (ended := wire.get_result()) is not None:
         if ended.status != ExecStatus.COMMAND_OK:
             raise error_from_result(ended)
-    if kept:
-        yield b"".join(kept)
+    yield bytes(kept)
 
 
 def sqlite(file: Path, patient: Callable[[], bool]) -> sqlite3.Connection:

@@ -12,7 +12,7 @@ import os
 import socket
 import sqlite3
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import NoneType
@@ -22,6 +22,7 @@ from unstale.adapters.addresses import Gate
 from unstale.adapters.environment import filled
 from unstale.adapters.sql_drivers import copied, reason, sqlite
 from unstale.adapters.sql_places import Ask, dialled, split, sqlite_file
+from unstale.adapters.sql_ranges import MODULUS, Sums, width_of, within
 from unstale.adapters.sql_text import chunks, postgres_text
 from unstale.adapters.sql_types import Column, chosen, from_postgres, from_sqlalchemy
 from unstale.errors import InputError, MissingExtraError, UnstaleError, require, sentence
@@ -39,6 +40,8 @@ _MYSQL = (
     "SET time_zone = '+00:00'",
     "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
 )
+#: whole parts, cut towards zero
+_DIVIDED = {"postgresql": "{} / {}", "sqlite": "{} / {}", "mysql": "{} DIV {}", "mariadb": "{} DIV {}"}
 _TEXTUAL = ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "numeric", "json", "jsonb")
 
 
@@ -125,6 +128,22 @@ class Source:
         chosen = (chosen if where is None else chosen.where(where)).compile(dialect=self._open().dialect)
         with self._worded():
             yield from copied(self._driver, str(chosen), chosen.params, len(columns) == 1)
+
+    def sums(self, name: str) -> tuple[int, Sums] | None:
+        """The ranges of a key, their width, and what they add up to; None where this database is not asked so."""
+        divided = _DIVIDED.get(self.dialect)
+        (least, most) = self.one(*(f"{what}({self.quoted(name)})" for what in ("min", "max")))
+        if divided is None or not isinstance(least, int) or not isinstance(most, int):
+            return None
+        width, column = width_of(least, most), self.quoted(name)
+        wanted = (divided.format(column, width), "count(*)", f"sum({column} % {MODULUS})")
+        asked: Any = self._sa.select(*map(self._sa.literal_column, wanted))
+        found = self._read(asked.select_from(self._relation).group_by(self._sa.text("1")))
+        return width, {int(one): (int(rows), int(total)) for one, rows, total in found}
+
+    def in_ranges(self, name: str, width: int, ranges: Collection[int]) -> Any:
+        """The condition for rows whose key lies in these ranges."""
+        return self._sa.text(f"({within(self.quoted(name), width, ranges)})")
 
     def condition(self, written: str, value: Any) -> Any:
         """`written` in SQL, with :value for a value of a type that the database may choose."""

@@ -11,12 +11,13 @@ Rules of this file:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import apsw
 
+from unstale.adapters.sql_ranges import MODULUS, Sums, within
 from unstale.adapters.sql_records import Records, quoted, shown_names, worded
 from unstale.adapters.sql_targets import LocalTable, TableReading, account
 from unstale.adapters.sql_types import Column
@@ -31,11 +32,12 @@ class Tables(Records):
     def __init__(self, path: Path, patient: Callable[[], bool]) -> None:
         self._notes: dict[str, str] = {}
         self._columns: tuple[Column, ...] = ()
+        self._key: tuple[str, ...] = ()
         super().__init__(path, patient)
 
     def take(self, reading: TableReading, types: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Put rows aside; the types that columns need here to hold them: those given, if they do."""
-        self._columns = tuple(reading.columns)
+        self._columns, self._key = tuple(reading.columns), tuple(reading.key)
         self.stage([column.name for column in reading.columns], reading.rows())
         if len(types) != len(reading.columns):
             types = ("",) * len(reading.columns)
@@ -97,6 +99,25 @@ class Tables(Records):
             ).get
         return found
 
+    def sums(self, name: str, width: int) -> Sums:
+        """What ranges of the key add up to, of the rows in the table and those put aside together."""
+        place = self._key_place()
+        with worded(self._path):
+            found = self._db.execute(
+                f"SELECT {place} / {width}, count(*), sum({place} % {MODULUS}) FROM "
+                f"(SELECT {place} FROM {quoted(name)} UNION SELECT {place} FROM temp.incoming) GROUP BY 1"
+            )
+            return {one: (rows, total) for one, rows, total in found}
+
+    def keep(self, name: str, width: int, ranges: Collection[int]) -> None:
+        """Put aside the keys that are here in all other ranges too: nothing is gone there."""
+        inside = within(self._key_place(), width, ranges)
+        with worded(self._path):
+            for table in (quoted(name), "temp.incoming"):
+                self._db.execute(
+                    f"INSERT OR IGNORE INTO temp.present SELECT unstale_key FROM {table} WHERE NOT ({inside})"
+                )
+
     def merge(self, held: LocalTable, *, kind: str, among: str | None) -> LocalTable:
         """Bring the table to what was put aside, and record `held`'s shape and progress with it, in one transaction.
 
@@ -110,6 +131,10 @@ class Tables(Records):
             done = self._apply(held, kind, among, lost)
             self.record(done)
         return done
+
+    def _key_place(self) -> str:
+        names = [column.name for column in self._columns]
+        return _local(names)[names.index(self._key[0])]
 
     def _declared(self, place: str, type_: str, had: str) -> tuple[str, str]:
         """How a column put aside is declared, and what is to be said about it; as it was, if that holds its values."""

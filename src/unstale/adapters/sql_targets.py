@@ -9,11 +9,12 @@ one, and who has begun to read keeps what he began with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from unstale.adapters.sql_ranges import Sums
 from unstale.adapters.sql_types import Column
 from unstale.adapters.sql_values import WIDTH, Plain
 
@@ -80,6 +81,12 @@ class Target(Protocol):
 
     def new_rows(self, name: str) -> int:
         """How many of the rows put aside are not in the table."""
+
+    def sums(self, name: str, width: int) -> Sums:
+        """What ranges of the key add up to, of the rows in the table and those put aside together."""
+
+    def keep(self, name: str, width: int, ranges: Collection[int]) -> None:
+        """Put aside the keys that are here in all other ranges too: nothing is gone there."""
 
     def absent(self, name: str) -> int:
         """How many keys of the source belong to no row that is in the table or put aside."""
