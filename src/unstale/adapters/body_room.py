@@ -154,8 +154,11 @@ class IncomingBody:
         return True
 
     def rest(self) -> bytes:
-        """What there is of it in memory and can be read as it is."""
-        return self._file.getvalue() if isinstance(self._file, BytesIO) and not self.codings else b""
+        """What there is of it, if it is not large and can be read as it is."""
+        if self.codings or self.size > LARGE:
+            return b""
+        self._file.seek(0)
+        return self._file.read()
 
     def land(self, limit: int) -> bytes | LandedBody:
         """It has come: as itself, or still to be read. BrokenCoding, EOFError without its coding's end, and TooMuch."""

@@ -6,12 +6,14 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 from unstale.adapters.addresses import web_address
 from unstale.adapters.http_fetcher import HttpFetcher
 from unstale.adapters.replica_fetcher import ReplicaFetcher
+from unstale.adapters.transfer import TOO_MUCH
 from unstale.ports import Digest, Fetched, Request
 
 #: bytes and lines of one answer, and seconds it may take
@@ -48,7 +50,7 @@ class ReplicaPeering:
         reply = await self._web.look(Request(address, headers=self._headers, limit=LARGEST, seconds=self._seconds))
         if reply.reason:
             # A body that outgrew the limit is whole up to it: nobody needs so much to say so little.
-            return Digest(reason=reply.reason, false=len(reply.body) >= LARGEST, received=reply.received)
+            return Digest(reason=reply.reason, false=TOO_MUCH in reply.reason, received=reply.received)
         if reply.status != 200:
             reason = f"{here.host}: it answered {reply.status} when asked for its digest: does it share?"
             return Digest(reason=reason, received=reply.received)
@@ -61,11 +63,13 @@ class ReplicaPeering:
     async def copy(self, peer: str, source: str, since: float) -> Fetched:
         """A replica's copy of a source."""
         options = {"upstream": peer}
-        return await self._copies.fetch(
+        found = await self._copies.fetch(
             Request(
                 source, headers=self._headers, options=options, limit=self._limit, seconds=self._seconds, since=since
             )
         )
+        # Bytes of its own: many are held until all have come, and would keep the room that others wait for.
+        return found if found.body is None else replace(found, body=bytes(found.body))
 
 
 def read_digest(body: bytes) -> tuple[list[tuple[str, float, bytes]], float, int | None]:

@@ -34,7 +34,7 @@ SPARE = 65_536
 #: bytes of headers beyond which libcurl's giving up is put down to them; its own bound is 300 KiB
 MOST_HEADERS = 262_144
 #: why an answer is not whole: its headers, its body by length, its body by coding, its coding
-NO_HTTP = "it did not answer in HTTP"
+NO_HTTP, TOO_MUCH = "it did not answer in HTTP", "the body has more than"
 NO_HEAD, NO_BODY = "its headers ended before their end", "the body ended before its stated end"
 NO_END, NO_CODING = "the compressed body ended before its end", "the body could not be decoded"
 NO_PROOF = "nothing says that its answer over HTTP/2 is whole"
@@ -194,7 +194,7 @@ class Transfer:
         return ""
 
     def _too_much(self) -> str:
-        return f"the body has more than {self._limit} bytes"
+        return f"{TOO_MUCH} {self._limit} bytes"
 
     def too_many_headers(self) -> bool:
         """Whether libcurl gave up because of the headers."""

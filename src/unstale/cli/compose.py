@@ -250,6 +250,9 @@ async def poll_once(settings: Settings, claims: Sequence[Claim]) -> list[PollOut
 
     async def look(claim: Claim) -> PollOutcome:
         fetched = await fetchers.look(claim)
+        if fetched.body is not None:
+            # Bytes of its own: all outcomes are held here, and those that wait for room would wait for ever.
+            fetched = replace(fetched, body=bytes(fetched.body))
         try:
             answer, body = await judge_aside(claim, fetched, content_of(claim), fetchers.sandbox)
         except InputError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -61,7 +62,9 @@ def write_store(settings: Settings, *, create: bool = False) -> Store:
 
     if not create:
         _there(settings)
-    return SqliteStore(settings.store, versions=settings.keep, horizon=settings.horizon, create=create)
+    # What is polled by a command makes nothing old either when the clock was set.
+    steady = time.monotonic
+    return SqliteStore(settings.store, versions=settings.keep, horizon=settings.horizon, create=create, steady=steady)
 
 
 @contextmanager

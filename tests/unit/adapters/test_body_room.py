@@ -7,7 +7,9 @@ import gc
 import zlib
 from dataclasses import replace
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -169,12 +171,9 @@ def test_a_large_body_that_we_hold_is_not_read_at_all() -> None:
 
 
 def test_a_disk_that_takes_nothing_fails_the_poll_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Full:
-        def write(self, data: bytes) -> int:
+    class Full(BytesIO):
+        def write(self, data: Any) -> int:
             raise OSError(28, "No space left on device")
-
-        def close(self) -> None:
-            pass
 
     room = BodyRoom()
     monkeypatch.setattr(room, "file", Full)
