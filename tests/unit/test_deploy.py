@@ -12,13 +12,17 @@ from typing import Any
 
 import click
 import pytest
+import yaml
 
 from support.asgi import asked
 from support.booked import Booked
 from support.documents import ROOT
 from unstale.cli.main import unstale
+from unstale.cli.settings import load
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Price
+from unstale.ports import CrewMember, Price
+from unstale.server.metrics import workers
+from unstale.service.records import EngineState
 
 DEPLOY = ROOT / "deploy"
 SERVICE = (DEPLOY / "unstale.service").read_text("utf-8")
@@ -55,6 +59,14 @@ def metrics(tmp_path: Path) -> dict[str, set[str]]:
     return found
 
 
+def of_workers() -> dict[str, set[str]]:
+    """Each metric that is told of workers, with the names of its labels."""
+    facts = ("polls", "changed", "unchanged", "failed", "spent", "in_flight", "late", "lag", "price", "started_at")
+    one = CrewMember("w", 1.0, 0.5, 2.0, dict.fromkeys(facts, 1.0))
+    engine = EngineState(True, 1.0, None, 1.0, 1.0, 1, 0, 0, 0, 0, 0, 0.0, crew=(one,), planner="w", planned_in=0.1)
+    return {f"unstale_{name}": set(samples[0][0]) for name, _, _, samples in workers(engine)}
+
+
 def expressions() -> list[str]:
     return [target["expr"] for panel in GRAFANA["panels"] for target in panel["targets"]]
 
@@ -65,9 +77,9 @@ def test_every_metric_that_grafana_asks_for_is_told(metrics: dict[str, set[str]]
     names = {name for text in asked_for for name in re.findall(r"\bunstale_\w+", text)}
     # What even polling would do is told once enough was learned, and workers where there can be some.
     later = {"unstale_even_freshness_ratio", "unstale_workers"}
-    assert names - later <= set(metrics)
+    assert names - later - set(of_workers()) <= set(metrics)
     # And the other way: nothing that is told is left out of the picture.
-    assert set(metrics) <= names
+    assert set(metrics) | set(of_workers()) <= names
 
 
 def test_labels_that_grafana_splits_by_are_told(metrics: dict[str, set[str]]) -> None:
@@ -75,7 +87,7 @@ def test_labels_that_grafana_splits_by_are_told(metrics: dict[str, set[str]]) ->
         name = re.search(r"unstale_\w+", text)
         assert name is not None
         used = set(re.findall(r"by \((\w+)\)", text)) | set(re.findall(r"[{,](\w+)=", text)) - {"job"}
-        assert used <= metrics.get(name[0], set()), text
+        assert used <= (metrics | of_workers()).get(name[0], set()), text
     answers = {answer.value for answer in Answer}
     assert "failed" in answers
 
@@ -130,6 +142,112 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     unit.write_text(SERVICE.replace("/opt/unstale/bin/unstale", str(program)))
     done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.strip()) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["unstale-worker@.service", "unstale-server.service"])
+def test_units_of_a_fleet_start_what_exists_as_shut_in_as_the_one_engine(name: str, tmp_path: Path) -> None:
+    text = (DEPLOY / name).read_text("utf-8")
+    (start,) = re.findall(r"^ExecStart=(.*)$", text, re.MULTILINE)
+    parsed(shlex.split(start)[1:])
+    shut_in = re.findall(
+        r"^(?:Protect|Private|Restrict|No|Capability|System|Dynamic|Lock|Remove|UMask).*$", SERVICE, re.M
+    )
+    assert len(shut_in) > 15
+    assert set(shut_in) <= set(text.splitlines())
+    if shutil.which("systemd-analyze") is not None:
+        unit = tmp_path / name
+        unit.write_text(text.replace("/opt/unstale/bin/unstale", str(shutil.which("true"))))
+        done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr.strip()) == (0, "")
+
+
+def test_alerts_ask_for_metrics_and_labels_that_are_told(metrics: dict[str, set[str]]) -> None:
+    known = metrics | of_workers()
+    (group,) = yaml.safe_load((DEPLOY / "alerts.yaml").read_text("utf-8"))["groups"]
+    for rule in group["rules"]:
+        names = re.findall(r"unstale_\w+", rule["expr"])
+        assert names
+        assert set(names) <= set(known), rule["alert"]
+        told = set.union(*(known[name] for name in names)) | {"instance", "job"}
+        assert set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"])) <= told
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="Prometheus is not installed")
+def test_prometheus_understands_the_alerts_and_raises_them(tmp_path: Path) -> None:
+    """A fleet whose worker w2 is late and behind, of which a fifth fails: Prometheus' own tests of rules."""
+    series = {
+        'unstale_sources{job="u",instance="i",state="failing"}': "20+0x400",
+        'unstale_sources{job="u",instance="i",state="polled"}': "80+0x400",
+        'unstale_engine_running{job="u",instance="i"}': "0+0x400",
+        'unstale_worker_lag_seconds{job="u",instance="i",worker="w1"}': "1+0x400",
+        'unstale_worker_lag_seconds{job="u",instance="i",worker="w2"}': "90+0x400",
+        'unstale_worker_polls_total{job="u",instance="i",worker="w1",answer="changed"}': "0+60x400",
+        'unstale_worker_late_total{job="u",instance="i",worker="w1"}': "0+1x400",
+        'unstale_worker_polls_total{job="u",instance="i",worker="w2",answer="changed"}': "0+60x400",
+        'unstale_worker_late_total{job="u",instance="i",worker="w2"}': "0+30x400",
+    }
+    expected = {
+        "UnstaleFailing": [{}],
+        "UnstaleNobodyPolls": [{}],
+        "UnstaleWorkerBehind": [{"worker": "w2"}],
+        "UnstaleWorkerLate": [{"worker": "w2"}],
+        "UnstaleNoPlan": [],
+        "UnstaleWorkersRestart": [],
+    }
+    rules = {rule["alert"]: rule for rule in yaml.safe_load((DEPLOY / "alerts.yaml").read_text())["groups"][0]["rules"]}
+    cases = [
+        {
+            "eval_time": "5h",
+            "alertname": name,
+            "exp_alerts": [
+                {
+                    "exp_labels": {"job": "u", "instance": "i", **rules[name]["labels"], **labels},
+                    "exp_annotations": {
+                        "summary": rules[name]["annotations"]["summary"].replace(
+                            "{{ $labels.worker }}", labels.get("worker", "")
+                        )
+                    },
+                }
+                for labels in raised
+            ],
+        }
+        for name, raised in expected.items()
+    ]
+    given = [{"series": name, "values": values} for name, values in series.items()]
+    test = {
+        "rule_files": [str(DEPLOY / "alerts.yaml")],
+        "tests": [{"interval": "1m", "input_series": given, "alert_rule_test": cases}],
+    }
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump(test))
+    done = subprocess.run(
+        ["promtool", "test", "rules", str(tmp_path / "test.yaml")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_compose_and_kubernetes_start_what_exists_with_settings_that_are_read(tmp_path: Path) -> None:
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))["services"]
+    wanted = [words for service in compose.values() if (words := service.get("command"))]
+    documents = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text("utf-8")))
+    for one in documents:
+        if one["kind"] == "Deployment":
+            pod = one["spec"]["template"]
+            assert one["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+            (container,) = pod["spec"]["containers"]
+            wanted.append(container["args"])
+            mounted = {mount["name"] for mount in container["volumeMounts"]}
+            assert mounted <= {volume["name"] for volume in pod["spec"]["volumes"]}
+            for probe in ("readinessProbe", "livenessProbe"):
+                if probe in container:
+                    assert container[probe]["httpGet"]["path"] in ("/readyz", "/healthz")
+    assert {words[0] for words in wanted} == {"worker", "serve"}
+    assert len(wanted) == 4
+    for words in wanted:
+        parsed(words)
+    (own,) = [one["data"]["unstale.toml"] for one in documents if one["kind"] == "ConfigMap"]
+    for number, text in enumerate((own, (DEPLOY / "fleet.toml").read_text("utf-8"))):
+        (tmp_path / f"{number}.toml").write_text(text)
+        assert load(str(tmp_path / f"{number}.toml")).store.startswith("postgresql://unstale:$UNSTALE_DB_PASSWORD@")
 
 
 def test_the_container_is_built_from_files_that_exist_and_starts_what_exists() -> None:
