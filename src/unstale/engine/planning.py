@@ -16,6 +16,7 @@ from typing import Any
 from unstale.core.learning.state import WIDTH, kept
 from unstale.engine.collecting import SIGNALS
 from unstale.engine.config import LATEST
+from unstale.engine.first_round import first_allowance
 from unstale.engine.loading import LoadedFleet
 from unstale.engine.outcomes import Counters
 from unstale.engine.pricing import PULSE, FoundPrice, Pricer, next_plan, surcharges_of
@@ -23,6 +24,7 @@ from unstale.engine.pulse import KEPT, Done, done, undone
 from unstale.engine.pulse import kept as kept_pulse
 from unstale.engine.recording import BATCH
 from unstale.engine.store_executor import StoreExecutor
+from unstale.keeper.spending import SOONEST
 from unstale.ports import LEARNER, Clock, Price, Store
 
 #: seconds after which the very first price is kept
@@ -65,7 +67,10 @@ class Planning:
         fleet, begun = self._fleet, self._clock.now()
         fleet.config = fleet.config.amended(settings)
         fleet.bucket.set(fleet.config.rate, fleet.config.burst_for(fleet.scheduler))
+        # First polls fill the time ahead and drive the price up: it is looked at again once they should be over.
+        first = first_allowance(fleet.scheduler, fleet.config, now, SOONEST)
         until = next_plan(fleet.scheduler, fleet.config, now)
+        until = min(until, first.end) if first.rate else until
         async with fleet.lock:
             fleet.cap_hosts()
             spare = fleet.bucket.level(now) - 0.5 * fleet.bucket.burst

@@ -189,3 +189,12 @@ def test_a_fault_of_ours_ends_one_poll_and_not_the_engine() -> None:
     engine, store = run_virtually(world, 8 / HOUR, 10 * HOUR, answer=broken)
     assert engine.counters.polls > 40
     assert store.observations(2)[0].reason.startswith("RuntimeError")
+
+
+def test_the_price_is_looked_at_again_when_the_first_round_is_over() -> None:
+    """Forty first polls in half a minute are more than a minute's budget: they say nothing of what comes after."""
+    minute = 60.0
+    world = World(np.full(40, 1.0 / (5 * minute)), START + minute)
+    engine, _ = run_virtually(world, 20 / minute, 45.0, config={"first_rate": 2.0})
+    assert len(all_polls(world)) == 40
+    assert engine.scheduler.learner.columns.interval.mean() < 3 * minute
