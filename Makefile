@@ -10,7 +10,7 @@ AUDIT := .venv-audit$(VERSION)
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check slow everywhere mutants wheel audit fuzz chaos environment soak lint bench screenshots docs lock clean
+.PHONY: help demo test check slow everywhere mutants wheel audit fuzz chaos environment soak lint bench profile screenshots docs lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -77,6 +77,9 @@ lint: $(DEV)/.ready
 
 bench: $(DEV)/.ready  ## side-by-side measurements, ratios in one run
 	$(DEV)/bin/python bench
+
+profile: $(DEV)/.ready  ## where the time goes: flame graphs of engine, server and plan in bench/profiles
+	$(DEV)/bin/python bench/flames.py
 
 screenshots: $(DEV)/.ready  ## the dashboard's pictures in docs/images
 	$(DEV)/bin/python bench/screenshots.py

@@ -94,8 +94,9 @@ class Claiming:
         idle = max(min(LOOK if self._executor.shared else math.inf, until_plan), 1e-3)
         if (shut := config.opens_in(now)) > 0.0:
             return min(shut, idle)
-        dearest = float(fleet.scheduler.learner.columns.cost.max(initial=1e-9))
-        held = len(self._polls.under_way) + len(self._polls.ahead) + len(self.waiting()) + self._unrecorded()
+        dearest = fleet.dearest
+        held = len(self._polls.under_way) + len(self._polls.ahead) + self._unrecorded()
+        held += sum(map(len, self._lines.values()))
         free = config.polls + AHEAD - held
         if config.first_rate > 0.0 and now >= self._first_at:
             await self._begin_first(now, free)

@@ -40,6 +40,8 @@ class LoadedFleet:
         self.config, self.lock = config, asyncio.Lock()
         self.scheduler = Scheduler()
         self.bucket = Bucket(config.rate, config.burst_for(self.scheduler), clock.now())
+        #: what the dearest poll costs
+        self.dearest = 1e-9
         #: whether the fleet is not what the store holds
         self.outdated = True
         #: whether others have written since we last looked who waits: a hint may have made sources due that we expect
@@ -82,6 +84,7 @@ class LoadedFleet:
             self.scheduler, late = await self._executor.aside(
                 scheduler_of, standing, self.config, now, self._host_limits
             )
+            self.dearest = float(self.scheduler.learner.columns.cost.max(initial=1e-9))
             self.taken = np.zeros(len(self.scheduler.ids), np.bool_)
             self.take(self.rows([claim.source for claim in self.held()]))
             await self._collect(standing.settings, now)

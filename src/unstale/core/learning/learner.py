@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unstale.core.checks import LARGEST, Floats, number, numbers
-from unstale.core.learning.bursts import SPANS, learned_bursts, no_bursts
-from unstale.core.learning.clock import DAYS, HOURS, WEEK, even_clock, learned_clock
+from unstale.core.learning.bursts import SPANS, Bursts, learned_bursts, no_bursts
+from unstale.core.learning.clock import DAYS, HOURS, WEEK, WeekClock, even_clock, learned_clock
 from unstale.core.learning.columns import (
     Integers,
     LearnerColumns,
@@ -24,11 +24,13 @@ from unstale.core.learning.columns import (
 from unstale.core.learning.due import due_after_answers, due_after_failures, jittered_cost
 from unstale.core.learning.harm import harm_of, harm_value
 from unstale.core.learning.mixture import Shared, scratch, width
+from unstale.core.learning.outlay import Outlay, look_again, nothing_known, outlay
 from unstale.core.learning.prior import fit_prior, shares
 from unstale.core.learning.said import said
 from unstale.core.learning.timing import best_waits, even_waits
 from unstale.core.objectives import objective_of
-from unstale.core.roots.steps import passes_zero
+from unstale.core.phase import SPREAD
+from unstale.core.roots.steps import NEAR, REACH, passes_zero
 from unstale.errors import require
 from unstale.units import DAY
 
@@ -44,8 +46,12 @@ _CREDIT, _CONTRAST = 10.0, 1.15
 _MOVED = 0.03
 #: what the tallies of clock and bursts keep from one look at the fleet to the next
 _KEPT, _KEPT_HOURS = 0.9, 0.97
-#: sources beyond this many are thinned to find a price
-_ENOUGH = 50_000
+#: sources beyond this many are thinned, to look at what they share and to find a price
+_ENOUGH, _PRICED = 50_000, 100_000
+#: looks at a fleet for one price, each nearer to it, and how far from one to the next, in logarithms
+_LOOKS, _STRIDE = 100, 0.7
+#: up to so many sources each is counted anew at every price that is tried: of a few, each one matters
+_FEW = 2_000
 
 
 class Learner:
@@ -102,6 +108,8 @@ class Learner:
         #: the week for which the waits were found
         self._timed = np.zeros(WEEK)
         self._room = scratch(len(HALF_LIVES))
+        #: what finding a price has seen of each source, and what all shared then
+        self._known: tuple[Outlay, WeekClock, Bursts, bytes] | None = None
         self._step = -(-sources // _ENOUGH) if sources else 1
 
     def observe(
@@ -168,21 +176,43 @@ class Learner:
         polled at once. With the `ids` of all rows, by which jitter tells sources apart, it is right to the poll.
         """
         which = np.flatnonzero(np.isfinite(self.columns.last)) if rows is None else np.asarray(rows, dtype=np.int64)
-        step = -(-len(which) // _ENOUGH) or 1
+        step = -(-len(which) // _PRICED) or 1
         which = which[::step]
         wanted = max(number("cost", cost, least=0), 1e-9) / step
+        x, centre, close = math.log(guess), math.log(self.typical_price()), min(0.5 / (step * wanted), 0.1)
+        known = self._remembered() if len(which) > _FEW else None
+        numbers, jitter = (which, 0.0) if ids is None else (ids[which], SPREAD)
 
         def excess(x: float) -> float:
             mind = self.columns, self.shared, self.timing, self._room
-            if ids is None:
+            if known is not None:
+                spent = outlay(which, numbers, jitter, math.exp(x), now, until, self.columns, known)
+            elif ids is None:
                 spent = expected_cost(which, math.exp(x), now, until, *mind)
             else:
-                spent = jittered_cost(which, ids[which], math.exp(x), now, until, *mind)
+                spent = jittered_cost(which, numbers, math.exp(x), now, until, *mind)
             return math.log(max(spent, 1e-12) / wanted)
 
-        return math.exp(
-            passes_zero(excess, math.log(guess), math.log(self.typical_price()), min(0.5 / (step * wanted), 0.1))
-        )
+        if known is None:
+            return math.exp(passes_zero(excess, x, centre, close))
+        x = min(max(x, centre - REACH), centre + REACH)
+        for turn in range(_LOOKS):
+            looked = look_again(which, math.exp(x), self.columns, self.shared, self.timing, self._room, known)
+            before, x = x, min(max(passes_zero(excess, x, centre, close), x - _STRIDE), x + _STRIDE)
+            if abs(x - before) <= NEAR or (turn and not looked):
+                break
+        return math.exp(x)
+
+    def _remembered(self) -> Outlay:
+        """What price_for knows of sources; nothing, once what they share is another."""
+        clock, bursts = self.timing.clock, self.timing.bursts
+        if self._known is None or self._known[1] is not clock or self._known[2] is not bursts:
+            self._known = nothing_known(len(self.columns.last)), clock, bursts, b""
+        shared = self.shared.prior.tobytes() + self.shared.favour.tobytes()
+        if self._known[3] != shared:
+            self._known[0].last[:] = math.nan
+            self._known = (*self._known[:3], shared)
+        return self._known[0]
 
     def typical_price(self) -> float:
         """About what a poll of a mean source is worth after a mean interval: where to begin to look for a price."""
