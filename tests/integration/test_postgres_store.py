@@ -256,7 +256,7 @@ def test_a_host_is_polled_as_if_there_were_one_worker(opened: Any) -> None:
     # One at the host, all at the other one; nobody else is due before the host is free again.
     assert claim(one, 10.0) == [ids[0], *ids[5:]]
     assert claim(two, 10.1) == claim(two, 10.0 + gap - 0.01) == []
-    assert one.fleet(1).due[1:5].tolist() == pytest.approx([10.0 + gap, 10.0 + gap, 10.0 + 2 * gap, 10.0 + 3 * gap])
+    assert one.fleet(1).due[1:5].tolist() == pytest.approx([10.0 + n * gap for n in (1, 2, 3, 4)])
     now = 10.0 + gap
     assert len(claim(two, now)) == 1
     # Two are being polled: there is no room for a third, however long ago.
@@ -275,6 +275,21 @@ def test_a_host_is_polled_as_if_there_were_one_worker(opened: Any) -> None:
     assert len(claim(one, 160.1 + 5.0 + Grant(5.0).late + 0.01)) == 1
     one.heard([HostNews(ids[0], 200.0, False, None, 0.0), HostNews(ids[0], 200.0, True, None, 0.0)])
     assert one._db.execute("SELECT blocked, refusals FROM hosts WHERE name = 'h'").fetchone() == (230.0, 1)
+
+
+def test_at_a_host_with_more_sources_than_turns_none_starves(opened: Any) -> None:
+    grant = Grant(1.0)
+    store = opened(grants=lambda host, now: grant)
+    store.add([Listing(f"http://h/{n}") for n in range(20)], 0.0)
+    polled: list[int] = []
+    for n in range(300):
+        # Looks come a little late, and who was polled is due again almost at once.
+        now = 100.0 + 0.1 * n + 0.003 * (n % 7)
+        claims = store.claim(now, 5, lease=60.0, owner="a")
+        polled += [claim.source for claim in claims]
+        store.record([done(claim, now, due=now + 0.3) for claim in claims])
+    assert len(polled) >= 0.95 * 30.0 / (1.0 + grant.late)
+    assert sorted(polled[:20]) == list(range(1, 21))
 
 
 def test_readings_of_a_clock_that_go_back_do_not_free_a_host(opened: Any) -> None:

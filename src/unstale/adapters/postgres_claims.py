@@ -15,6 +15,8 @@ from unstale.ports import Claim, Entry
 SKEW = 60.0
 #: what ends a claim
 FREE = "token = NULL, claimed_at = NULL, claimed_until = NULL, owner = NULL"
+#: the owner of a source that waits and was sent away from a busy host, to come back when it is due
+SENT = ""
 #: how often a claim looks for more after having sent some away from hosts that are not free
 _ROUNDS = 5
 
@@ -95,20 +97,20 @@ def _some(
     """Claim what may be claimed of the head of those who wait; whether more are worth a look."""
     chosen_only = "" if only is None else "AND source = ANY(%s::bigint[]) "
     head: Any = db.execute(
-        f"SELECT source, site FROM beliefs WHERE awake AND token IS NULL AND due <= %s {chosen_only}"
+        f"SELECT source, site, owner IS NOT NULL FROM beliefs WHERE awake AND token IS NULL AND due <= %s {chosen_only}"
         "ORDER BY due, source LIMIT %s FOR UPDATE SKIP LOCKED".encode(),
         (now, *([] if only is None else [only]), limit),
     ).fetchall()
-    chosen, latest, moved = [source for source, _ in head], {}, False
+    chosen, latest, moved = [source for source, *_ in head], {}, False
     if grants is not None and head:
         found = sort_out(db, head, now, grants)
         latest, moved = found.free, bool(found.later)
         chosen = [source for source in chosen if source in latest]
         if moved:
             db.execute(
-                "UPDATE beliefs b SET due = n.due FROM unnest(%s::bigint[], %s::float8[]) n(source, due) "
+                "UPDATE beliefs b SET due = n.due, owner = %s FROM unnest(%s::bigint[], %s::float8[]) n(source, due) "
                 "WHERE b.source = n.source",
-                (list(found.later), list(found.later.values())),
+                (SENT, list(found.later), list(found.later.values())),
             )
     if not chosen:
         return [], moved

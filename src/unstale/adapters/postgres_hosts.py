@@ -2,7 +2,8 @@
 
 Rules of this file:
 1. A source is claimed only while its host is free: the host's row is locked until the claim is committed.
-2. Nobody is sent away twice: what cannot be polled now gets a time of its own at which the host will be free.
+2. What cannot be polled now gets a time of its own at which the host will be free. Whoever was sent away to come back
+   goes before those who come for the first time: at a host with more sources than turns none starves.
 3. What a host asks for (crawl-delay, Retry-After) holds for all workers from the next claim on.
 4. A turn at a host that was not used goes back to the host.
 """
@@ -63,9 +64,12 @@ class Sorted:
     later: dict[int, float]
 
 
-def sort_out(db: Connection, waiting: Sequence[tuple[int, int]], now: float, grants: Grants) -> Sorted:
-    """Which of these (source, site), longest overdue first, may be polled now; inside a transaction that holds them."""
-    sites = sorted({site for _, site in waiting})
+def sort_out(db: Connection, waiting: Sequence[tuple[int, int, bool]], now: float, grants: Grants) -> Sorted:
+    """Which of these may be polled now, longest overdue first; inside a transaction that holds them.
+
+    Each is a source, its site, and whether it was sent away before, to come back now.
+    """
+    sites = sorted({site for _, site, _ in waiting})
     rows: Any = db.execute("SELECT id, name, asked, blocked FROM hosts WHERE id = ANY(%s)", (sites,)).fetchall()
     bound: dict[int, Grant] = {}
     for site, name, asked, blocked in rows:
@@ -76,7 +80,7 @@ def sort_out(db: Connection, waiting: Sequence[tuple[int, int]], now: float, gra
     hosts = _locked(db, bound, now)
     free: dict[int, float] = {}
     later: dict[int, float] = {}
-    for source, site in waiting:
+    for source, site, sent in sorted(waiting, key=lambda one: not one[2]):
         if site not in bound:
             free[source] = math.inf
         elif (host := hosts.get(site)) is not None:
@@ -84,7 +88,7 @@ def sort_out(db: Connection, waiting: Sequence[tuple[int, int]], now: float, gra
                 free[source] = now + host.grant.late
                 host.busy += 1
                 host.at = now + host.gap
-            elif not host.next and host.at <= now + max(host.gap, BREATH):
+            elif sent and not host.next and host.at <= now + max(host.gap, BREATH):
                 # Slots drift a little when claims come late: the next in line follows them, and stays the next.
                 host.next = True
                 later[source] = host.at if host.at > now else now + BREATH

@@ -240,7 +240,9 @@ class PostgresStore(PostgresReplica):
             db.execute(
                 "UPDATE beliefs b SET due = n.due FROM (SELECT b.source, m.due, m.was FROM beliefs b JOIN "
                 " unnest(%s::bigint[], %s::float8[], %s::float8[]) m(source, due, was) USING (source) "
-                " ORDER BY b.source FOR UPDATE OF b) n WHERE b.source = n.source AND b.due = coalesce(n.was, b.due)",
+                " ORDER BY b.source FOR UPDATE OF b) n WHERE b.source = n.source AND b.due = coalesce(n.was, b.due) "
+                # Who was sent away from a busy host has its turn there, whatever the price does meanwhile.
+                "AND (n.was IS NULL OR b.token IS NOT NULL OR b.owner IS NULL)",
                 (list(moves), [time for time, _ in moves.values()], [old for _, old in moves.values()]),
             )
             if was is None:
