@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from unstale.adapters.duckdb_tables import DuckTables
 from unstale.adapters.sql_fetcher import SqlFetcher
+from unstale.adapters.sql_records import Records
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Fetched, Request
 
@@ -145,6 +146,27 @@ def test_a_file_that_the_record_does_not_know_is_read_whole_again(shop: Shop) ->
     assert shop.copy() == shop.here()
     shop.target.unlink()
     assert shop.poll() == {}
+    assert shop.copy() == shop.here()
+
+
+def test_after_a_kill_before_its_record_a_table_is_read_again_even_if_another_one_was_polled_first(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise OSError("killed")
+
+    shop.db.execute("CREATE TABLE others(id INTEGER PRIMARY KEY)")
+    shop.poll()
+    shop.db.execute("INSERT INTO things VALUES(4, 'z', 1), (5, 'z', 2)")
+    with monkeypatch.context() as patch:
+        patch.setattr(Records, "record", killed)
+        assert shop.ask().answer is Answer.FAILED
+    # The switch was made, and its record was not.
+    assert shop.copy() == shop.here()
+    other = Request(f"sqlite:///{shop.folder / 'shop.db'}#others")
+    assert shop.loop.run(shop.fetcher.fetch(other)).reason == ""
+    shop.etag = None
+    assert shop.poll()["rows"] == 5
     assert shop.copy() == shop.here()
 
 

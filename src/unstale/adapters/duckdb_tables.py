@@ -5,7 +5,7 @@ Rules of this file:
    whole: who opens the file sees all of the old copy or all of the new one, who has it open keeps what it has, and no
    reader and no writer waits for the other. A change costs a copy of the file on this disk.
 2. The record is written last. It knows the file by its inode, time and size: a file that it does not know, after a
-   kill or because somebody put another one there, is read whole again.
+   kill or because somebody put another one there, makes all records doubtful, and every table is read whole again.
 3. Rows are loaded from text by DuckDB itself, and compared as values of their types.
 4. No key is declared, for DuckDB's index would take longer than the rows; its columns are NOT NULL, and the comment of
    the table names them.
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from unstale.adapters import duckdb_types
 from unstale.adapters.duckdb_spool import Spool
 from unstale.adapters.sql_ranges import MODULUS, Sums, within
-from unstale.adapters.sql_records import Records, quoted, shown_names
+from unstale.adapters.sql_records import Records, doubted, quoted, shown_names
 from unstale.adapters.sql_targets import LocalTable, TableReading, account
 from unstale.adapters.sql_values import WIDTH
 from unstale.errors import InputError, MissingExtraError, StoreError, sentence
@@ -66,7 +66,7 @@ class DuckTables:
         found = self._records.held(name, view)
         if found.edition and self._records.seal() != _seal(self._path):
             # Nothing that was read before counts for this file.
-            found = replace(found, probe="", mark="", read_at=0.0)
+            found = doubted(found)
         self._view = found.view
         return found
 
@@ -116,6 +116,10 @@ class DuckTables:
     def merge(self, held: LocalTable, *, kind: str, among: str | None) -> LocalTable:
         """Bring the table to what was put aside; see `Target`."""
         with self._records.writing(), self._worded():
+            if self._records.seal() != _seal(self._path):
+                # Of no table it is known that the file holds what its record says.
+                self._records.doubt()
+                held = replace(held, manifest=b"")
             same = self._records.same_shape(held)
             inserted = changed = deleted = 0
             with self._attached() as there:
@@ -134,6 +138,7 @@ class DuckTables:
                 told = account(done, kind, (inserted, changed, deleted), came.notes, came.columns)
                 done = replace(done, manifest=json.dumps(told, sort_keys=True, separators=(",", ":")).encode())
                 self._records.set_seal(_seal(self._path))
+            self._settle(done)
             self._records.record(done)
         return done
 
@@ -150,6 +155,9 @@ class DuckTables:
         with suppress(Exception):
             self._db.interrupt()
 
+    def _settle(self, done: LocalTable) -> None:
+        """What else is to be done before a table is recorded: nothing, where the file is what is read."""
+
     def _spool(self, name: str, reading: TableReading) -> Spool:
         if name in self._spools:
             self._spools[name].close()
@@ -163,7 +171,7 @@ class DuckTables:
             yield False
             return
         with self._worded():
-            self._db.execute(f"ATTACH '{_escaped(self._path)}' AS old (READ_ONLY)")
+            self._db.execute(f"ATTACH '{escaped(self._path)}' AS old (READ_ONLY)")
             try:
                 if not self._has("unstale_tables"):
                     raise StoreError(
@@ -217,7 +225,7 @@ class DuckTables:
         if self._path.exists():
             shutil.copyfile(self._path, draft)
         try:
-            self._db.execute(f"ATTACH '{_escaped(draft)}' AS new")
+            self._db.execute(f"ATTACH '{escaped(draft)}' AS new")
             try:
                 # No transaction: a draft that breaks off is nobody's.
                 self._make(held) if anew else self._change(held)
@@ -319,7 +327,8 @@ def _seal(path: Path) -> int:
     return zlib.crc32(ascii((found.st_ino, found.st_mtime_ns, found.st_size)).encode()) & 0x7FFFFFFF
 
 
-def _escaped(path: Path) -> str:
+def escaped(path: Path) -> str:
+    """A path between the quotes of SQL."""
     return str(path).replace("'", "''")
 
 

@@ -125,6 +125,10 @@ class Records:
         """Write down by what that file is known now."""
         self._db.execute(f"PRAGMA user_version = {seal}")
 
+    def doubt(self) -> None:
+        """Let nothing that is recorded count for more than the names: see `doubted`."""
+        self._db.execute("UPDATE unstale_tables SET probe = '', mark = '', read_at = 0.0, manifest = x''")
+
     def close(self) -> None:
         """Give back the file, and what was put aside."""
         self._db.close()
@@ -154,6 +158,11 @@ class Records:
 
     def _has_types(self) -> bool:
         return bool(self._db.execute("SELECT 1 FROM pragma_table_info('unstale_tables') WHERE name = 'types'").get)
+
+
+def doubted(found: LocalTable) -> LocalTable:
+    """A record that no longer says what the table holds: all of its source must be read, and its digest be found."""
+    return replace(found, probe="", mark="", read_at=0.0, manifest=b"")
 
 
 def view_name(text: str) -> str:

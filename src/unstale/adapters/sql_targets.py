@@ -2,6 +2,7 @@
 
     shop.db, or any other file     SQLite, `sql_tables`
     shop.duckdb                    DuckDB, `duckdb_tables`
+    shop.parquet                   a folder of Parquet files, `parquet_tables`
 
 A target brings a table to what was read of its source in one step: who reads sees the whole old copy or the whole new
 one, and who has begun to read keeps what he began with.
@@ -111,6 +112,10 @@ def open_target(path: Path, patient: Callable[[], bool]) -> Target:
         from unstale.adapters.duckdb_tables import DuckTables
 
         return DuckTables(path, patient)
+    if path.suffix == ".parquet":
+        from unstale.adapters.parquet_tables import ParquetTables
+
+        return ParquetTables(path, patient)
     from unstale.adapters.sql_tables import Tables
 
     return Tables(path, patient)

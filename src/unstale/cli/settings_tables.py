@@ -67,7 +67,8 @@ class Sql:
     target: str = _setting(
         "unstale-tables.db",
         forms.text,
-        "The file that holds copies of tables: SQLite, or DuckDB if its name ends in .duckdb.",
+        "Where copies of tables go: an SQLite file; a DuckDB file if its name ends in .duckdb; a folder of Parquet "
+        "files if in .parquet.",
     )
 
 
