@@ -58,6 +58,7 @@ EVENTS: dict[str, EventKind] = {
     "tell_failed": EventKind(WARNING, "someone who is told of changes did not take them; it is tried again"),
     "untold_dropped": EventKind(WARNING, "too many changes waited for someone who is told of them: the oldest went"),
     "stop_overdue": EventKind(ERROR, "something did not end within the grace; the process was ended"),
+    "edited": EventKind(INFO, "somebody changed something through the server; `who` did `what`"),
     "request_failed": EventKind(ERROR, "a fault of ours ended one request to the server"),
     "stock_unwritten": EventKind(WARNING, "what a proxy keeps could not be written; it is still in memory"),
 }

@@ -42,6 +42,7 @@ VIEWS = {
     "events": "Events",
     "add": "Add sources",
     "news": "News",
+    "people": "People",
     "sources/1": "Source 1",
 }
 PASSWORD = "only for looking"

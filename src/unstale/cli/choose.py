@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -20,6 +20,9 @@ from unstale.cli.settings import near as near
 from unstale.errors import InputError, require, sentence, suggestion
 from unstale.kinds import known_kind
 from unstale.ports import Catalogue, Listing, Store
+
+if TYPE_CHECKING:
+    from unstale.service import FleetService
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: listings that are read at a time, and addresses that are shown where several are meant
@@ -60,12 +63,27 @@ def find_source(replica: Catalogue, text: str) -> int:
     return _by_part(replica, text) if source is None else source
 
 
-def chosen(replica: Catalogue, sources: Sequence[str], where: Sequence[str], whole: bool) -> list[Listing]:
-    """The sources that are named, or fulfil all conditions, or all of them; at least one."""
-    ways = bool(sources) + bool(where) + whole
-    require(ways == 1, "sources", "to work on", "must be named, or chosen with --where or --all", "do one of these")
-    ids = list(dict.fromkeys(find_source(replica, text) for text in sources)) if sources else matching(replica, where)
-    require(ids, "sources", f"with {' and '.join(where)}" if where else "", "are none", "see `unstale list`")
+def search_option(command: F) -> F:
+    """The option that chooses sources by a search, as it is typed in the dashboard."""
+    about = "Those that a search finds, like 'tag:news failing fresh<0.5 -paused'."
+    return click.option("--search", metavar="SEARCH", help=about)(command)
+
+
+def chosen(
+    service: FleetService, sources: Sequence[str], where: Sequence[str], whole: bool, search: str | None = None
+) -> list[Listing]:
+    """The sources that are named, fulfil all conditions, are found by a search, or all of them; at least one."""
+    replica, ways = service.store, bool(sources) + bool(where) + whole + (search is not None)
+    rule = "must be named, or chosen with --where, --search or --all"
+    require(ways == 1, "sources", "to work on", rule, "do one of these")
+    if search is not None:
+        ids = service.found(search)
+    elif sources:
+        ids = list(dict.fromkeys(find_source(replica, text) for text in sources))
+    else:
+        ids = matching(replica, where)
+    said = f"with {' and '.join(where)}" if where else f"like {search!r}" if search else ""
+    require(ids, "sources", said, "are none", "see `unstale list`")
     return list(listings_of(replica, ids))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from unstale.calendar import Hours, parse_hours
@@ -180,6 +180,13 @@ def place(name: str, value: Any) -> str:
 def headers(name: str, value: Any) -> dict[str, str]:
     """A table of texts in which secrets are `$NAME`."""
     return _option(name, "headers", value, '{ Accept = "text/html" }')
+
+
+def people(name: str, value: Any) -> dict[str, str]:
+    """A table of names, each with the environment variable of a password, as `$NAME`."""
+    if not isinstance(value, Mapping):
+        raise refused(name, value, "is no table", 'write { anna = "$ANNA_PASSWORD" }')
+    return {str(who): reference(f"{name}.{who}", kept) for who, kept in value.items()}
 
 
 def normalise(name: str, value: Any) -> dict[str, Any]:

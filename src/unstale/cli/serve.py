@@ -206,7 +206,9 @@ async def run(
             more=more,
         )
         passwords: dict[Role, str] = {"reader": filled(own.reader_password), "operator": filled(own.operator_password)}
-        sessions = Sessions(token.text, passwords, clock=time.time, key=key)
+        people: dict[str, tuple[Role, str]] = {name: ("reader", filled(one)) for name, one in own.readers.items()}
+        people |= {name: ("operator", filled(one)) for name, one in own.operators.items()}
+        sessions = Sessions(token.text, passwords, clock=time.time, key=key, people=people)
         door = Door(app, sessions, token.text, home="reader" if home else None, kept=token.kept)
         weighing = None
         if own.weigh:

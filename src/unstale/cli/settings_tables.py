@@ -140,6 +140,12 @@ class Server:
     operator_password: str = _setting(
         "", forms.reference, "The environment variable with a password for changing things there, as $NAME."
     )
+    readers: Mapping[str, str] = _setting(
+        {}, forms.people, "People who may look, each with the environment variable of a password, as $NAME."
+    )
+    operators: Mapping[str, str] = _setting(
+        {}, forms.people, "People who may change things, each with the environment variable of a password, as $NAME."
+    )
     hub_secret: str = _setting(
         "", forms.reference, "The environment variable with the secret that hubs sign with (WebSub), as $NAME."
     )

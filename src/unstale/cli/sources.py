@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from unstale.cli.choose import chosen, counted, listings_of, matching, where_option
+from unstale.cli.choose import chosen, counted, listings_of, matching, search_option, where_option
 from unstale.cli.describe import describing, fields_of
 from unstale.cli.reading import reading
 from unstale.cli.service import serving
@@ -32,7 +32,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _choosing(command: F) -> F:
     """The ways to say which sources are meant."""
     command = click.option("--all", "whole", is_flag=True, help="All sources.")(command)
-    return click.argument("sources", nargs=-1, metavar="[SOURCE]...")(where_option(command))
+    return click.argument("sources", nargs=-1, metavar="[SOURCE]...")(where_option(search_option(command)))
 
 
 def _of_host(command: F) -> F:
@@ -47,6 +47,7 @@ def edit(
     sources: tuple[str, ...],
     where: tuple[str, ...],
     whole: bool,
+    search: str | None,
     config: str | None,
     store: str | None,
     **said: Any,
@@ -63,7 +64,7 @@ def edit(
     fields = fields_of(said)
     require(fields, "changes", "to make", "are missing", "give for example --weight 3")
     with serving(load(config, store=store)) as service:
-        count = service.edit([one.id for one in chosen(service.store, sources, where, whole)], fields)
+        count = service.edit([one.id for one in chosen(service, sources, where, whole, search)], fields)
     click.echo(f"changed {counted(count)}")
 
 
@@ -94,6 +95,7 @@ def remove(
     sources: tuple[str, ...],
     where: tuple[str, ...],
     whole: bool,
+    search: str | None,
     host: str | None,
     yes: bool,
     config: str | None,
@@ -101,7 +103,7 @@ def remove(
 ) -> None:
     """Forget sources, with their copies and all that polls taught."""
     with serving(load(config, store=store)) as service:
-        gone = chosen(service.store, sources, _conditions(where, host), whole)
+        gone = chosen(service, sources, _conditions(where, host), whole, search)
         if not yes:
             named = gone[0].address if len(gone) == 1 else counted(len(gone))
             click.confirm(f"Remove {named} with all copies and observations?", abort=True, err=True)
@@ -112,16 +114,31 @@ def remove(
 @click.command("list")
 @_of_host
 @where_option
+@search_option
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Show so many.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; intervals in seconds.")
 @settings_options
 def list_(
-    host: str | None, where: tuple[str, ...], limit: int, as_json: bool, config: str | None, store: str | None
+    host: str | None,
+    where: tuple[str, ...],
+    search: str | None,
+    limit: int,
+    as_json: bool,
+    config: str | None,
+    store: str | None,
 ) -> None:
-    """The sources, and what is said of them."""
-    with reading(load(config, store=store)) as kept:
-        ids = matching(kept, _conditions(where, host))
-        shown = kept.listings(ids[:limit])
+    """The sources, and what is said of them.
+
+    \b
+      unstale list --where tag=news
+      unstale list --search 'tag:news failing fresh<0.5'
+    """
+    with serving(load(config, store=store)) as service:
+        ids = matching(service.store, _conditions(where, host))
+        if search is not None:
+            found = set(service.found(search))
+            ids = [source for source in ids if source in found]
+        shown = service.store.listings(ids[:limit])
     if as_json:
         told = [documents.listing(one) | {"added_at": one.added_at} for one in shown]
         click.echo(json.dumps({"total": len(ids), "sources": told}))
@@ -152,13 +169,14 @@ def hint(
     sources: tuple[str, ...],
     where: tuple[str, ...],
     whole: bool,
+    search: str | None,
     host: str | None,
     config: str | None,
     store: str | None,
 ) -> None:
     """Say that sources have probably changed: they are polled as soon as the budget allows."""
     with serving(load(config, store=store)) as service:
-        meant = chosen(service.store, sources, _conditions(where, host), whole)
+        meant = chosen(service, sources, _conditions(where, host), whole, search)
         service.hint([one.id for one in meant])
     paused = sum(one.paused for one in meant)
     but = f", but {paused:,} paused: see `unstale resume`" if paused else ""
@@ -167,7 +185,8 @@ def hint(
 
 def _set_paused(paused: bool, host: str | None, config: str | None, store: str | None, which: dict[str, Any]) -> int:
     with serving(load(config, store=store)) as service:
-        meant = chosen(service.store, which["sources"], _conditions(which["where"], host), which["whole"])
+        where = _conditions(which["where"], host)
+        meant = chosen(service, which["sources"], where, which["whole"], which["search"])
         return service.pause([one.id for one in meant if one.paused != paused], paused)
 
 

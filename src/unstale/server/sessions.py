@@ -28,6 +28,8 @@ LASTING, SESSIONS = 12 * 3600.0, 1000
 ATTEMPTS, WITHIN, PLACES = 10, 60.0, 10_000
 #: seconds that a key which was printed at the start opens, once
 INVITED = 600.0
+#: characters of a session's mark: enough to tell it from others, and of no use to whoever reads it
+MARK = 16
 #: characters of a password
 SHORTEST, LONGEST = 12, 1000
 
@@ -38,11 +40,14 @@ _MEMORY = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One login: what it may do, until when, and the word that its writes must repeat."""
+    """One login: what it may do, until when, the word that its writes must repeat; who it is, since when and whence."""
 
     role: Role
     until: float
     csrf: str
+    name: str = ""
+    since: float = 0.0
+    place: str = ""
 
 
 class TooMany(Exception):
@@ -56,7 +61,8 @@ class TooMany(Exception):
 class Sessions:
     """Logins of one process: they end with it. The token makes an operator, a password whom it is for.
 
-    `key` makes an operator once, soon after the start: it is printed there.
+    `passwords` are those that many share, `people` have one each. `key` makes an operator once, soon after the start:
+    it is printed there.
     """
 
     def __init__(
@@ -66,10 +72,14 @@ class Sessions:
         *,
         clock: Callable[[], float],
         key: str = "",
+        people: Mapping[str, tuple[Role, str]] | None = None,
     ) -> None:
         self._key = (_digest(key), clock() + INVITED) if key else None
         self._token = None if token is None else hashlib.sha256(token.encode()).digest()
-        self._passwords = {role: hashed(given) for role, given in (passwords or {}).items() if given}
+        shared: dict[str, tuple[Role, str]] = {role: (role, given) for role, given in (passwords or {}).items()}
+        own = {**shared, **(people or {})}
+        #: by the name of whom it is for
+        self._passwords = {name: (role, hashed(given)) for name, (role, given) in own.items() if given}
         self._clock = clock
         self._sessions: OrderedDict[bytes, Session] = OrderedDict()
         self._attempts: OrderedDict[str, list[float]] = OrderedDict()
@@ -85,12 +95,14 @@ class Sessions:
         self.logout(before)
         self._count(place)
         async with self._turn:
-            role = await asyncio.to_thread(self._role, secret[:LONGEST])
-        if role is None:
+            who = await asyncio.to_thread(self._who, secret[:LONGEST])
+        if who is None:
             return None
+        role, name = who
         self._attempts.pop(_place(place), None)
         key = secrets.token_urlsafe(32)
-        session = Session(role, self._clock() + LASTING, secrets.token_urlsafe(32))
+        now = self._clock()
+        session = Session(role, now + LASTING, secrets.token_urlsafe(32), name, now, _place(place))
         self._sessions[_digest(key)] = session
         while len(self._sessions) > SESSIONS:
             self._sessions.popitem(last=False)
@@ -108,17 +120,29 @@ class Sessions:
         """End a session, if there is one with this key."""
         self._sessions.pop(_digest(key), None)
 
-    def _role(self, secret: str) -> Role | None:
-        """Whom a secret makes; everything is compared, so that the time tells nothing."""
-        found: Role | None = None
-        for role, password in self._passwords.items():
+    def listed(self) -> list[tuple[str, Session]]:
+        """The sessions that have not ended, newest last, each with a mark by which it can be ended."""
+        now = self._clock()
+        return [(key.hex()[:MARK], one) for key, one in self._sessions.items() if now < one.until]
+
+    def end(self, mark: str) -> bool:
+        """End the session with this mark; whether there was one."""
+        found = [key for key in self._sessions if len(mark) == MARK and key.hex().startswith(mark)]
+        for key in found:
+            del self._sessions[key]
+        return bool(found)
+
+    def _who(self, secret: str) -> tuple[Role, str] | None:
+        """Whom a secret makes, and how they are called; everything is compared, so that the time tells nothing."""
+        found: tuple[Role, str] | None = None
+        for name, (role, password) in self._passwords.items():
             if matches(secret, password):
-                found = role
+                found = role, name
         given = _digest(secret)
         if self._token is not None and hmac.compare_digest(given, self._token):
-            found = "operator"
+            found = "operator", "token"
         if self._key is not None and hmac.compare_digest(given, self._key[0]):
-            found, self._key = ("operator" if self._clock() < self._key[1] else found), None
+            found, self._key = (("operator", "link") if self._clock() < self._key[1] else found), None
         return found
 
     def _count(self, place: str) -> None:

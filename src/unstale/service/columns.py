@@ -62,6 +62,8 @@ class Names:
     source: Rows
     edited: int
     filed: dict[int, Filed] = field(default_factory=dict)
+    #: the sources under each tag and of each kind, once many were asked for
+    indexed: dict[tuple[str, str], Rows] = field(default_factory=dict)
 
     def having(self, wanted: bytes, most: int) -> tuple[Rows, bool]:
         """The sources whose address contains this, and whether these are all: about `most` are looked for."""
@@ -77,6 +79,16 @@ class Names:
         """Whether the address of one source contains this."""
         line = int(self.source.searchsorted(source))
         return self.text.find(wanted, int(self.begin[line]), int(self.begin[line + 1])) >= 0
+
+    def under(self, store: ReadStore, term: Term) -> Rows:
+        """The sources that are filed under a tag, or are of a kind, of all there are."""
+        if not self.indexed:
+            places: dict[tuple[str, str], list[int]] = {("", ""): []}
+            for source, one in self.of(store, self.source.tolist()).items():
+                for key in (("kind", one.kind), *(("tag", tag) for tag in one.tags)):
+                    places.setdefault(key, []).append(source)
+            self.indexed.update({key: np.array(found, dtype=np.int64) for key, found in places.items()})
+        return self.indexed.get((term.name, str(term.value)), self.indexed["", ""])
 
     def of(self, store: ReadStore, sources: Sequence[int]) -> Mapping[int, Filed]:
         """What these are filed under; read once until the fleet is edited."""
@@ -113,8 +125,8 @@ class SourceColumns:
     ) -> tuple[list[int], int | None]:
         """Ids of the sources wanted, in order, and how many there are in all (None: more than were counted)."""
         keys = -self.by[sort] if down else self.by[sort]
-        words = [(_bytes(one), one.negated) for one in terms if one.name == "text"]
-        rows = self._chosen([one for one in terms if one.name != "text"])
+        words = [_bytes(one) for one in terms if one.name == "text" and not one.negated]
+        rows = self._chosen(terms)
         if not words:
             total = len(keys) if rows is None else len(rows)
             return self._ids(_first(keys, rows, offset + limit)[offset:]), total
@@ -125,7 +137,7 @@ class SourceColumns:
         chosen: list[int] = []
         for row in _in_order(keys, rows):
             source = int(self.source[row])
-            if all(self.names.has(source, word) is not negated for word, negated in words):
+            if all(self.names.has(source, word) for word in words):
                 chosen.append(source)
                 if len(chosen) == offset + limit:
                     break
@@ -133,30 +145,27 @@ class SourceColumns:
 
     def all(self, terms: Sequence[Term]) -> list[int]:
         """Ids of all sources that fulfil the terms, rising."""
-        rows = self._chosen([one for one in terms if one.name != "text"])
-        words = [(_bytes(one), one.negated) for one in terms if one.name == "text"]
+        rows = self._chosen(terms)
+        words = [_bytes(one) for one in terms if one.name == "text" and not one.negated]
         every = np.arange(len(self.source)) if rows is None else rows
         return self._ids(every[self._having(every, words)] if words else every)
 
-    def _rare(self, words: Sequence[tuple[bytes, bool]], rows: Rows | None) -> Rows | None:
+    def _rare(self, words: Sequence[bytes], rows: Rows | None) -> Rows | None:
         """Few rows among which are all that have the words; None if none of them is rare."""
-        for word, negated in words:
-            if not negated:
-                having, whole = self.names.having(word, COUNTED)
-                if whole:
-                    found = np.flatnonzero(np.isin(self.source, having, assume_unique=True))
-                    return found if rows is None else np.intersect1d(found, rows, assume_unique=True)
+        for word in words:
+            having, whole = self.names.having(word, COUNTED)
+            if whole:
+                found = np.flatnonzero(np.isin(self.source, having, assume_unique=True))
+                return found if rows is None else np.intersect1d(found, rows, assume_unique=True)
         return rows if rows is not None and len(rows) <= COUNTED else None
 
-    def _having(self, rows: Rows, words: Sequence[tuple[bytes, bool]]) -> Mask:
-        having = (
-            all(self.names.has(source, word) is not negated for word, negated in words)
-            for source in self.source[rows].tolist()
-        )
+    def _having(self, rows: Rows, words: Sequence[bytes]) -> Mask:
+        having = (all(self.names.has(source, word) for word in words) for source in self.source[rows].tolist())
         return np.fromiter(having, dtype=np.bool_, count=len(rows))
 
     def _chosen(self, terms: Sequence[Term]) -> Rows | None:
-        """The rows that fulfil all terms but texts; None for all."""
+        """The rows that fulfil all terms but texts that are sought; None for all."""
+        terms = [one for one in terms if one.name != "text" or one.negated]
         if not terms:
             return None
         mask = np.ones(len(self.source), dtype=np.bool_)
@@ -164,6 +173,11 @@ class SourceColumns:
         for term in (one for one in terms if one not in filed):
             mask &= self._holds(term) ^ term.negated
         rows = np.flatnonzero(mask)
+        if len(rows) > COUNTED:
+            for term in (one for one in filed if one.name != "title"):
+                there = np.isin(self.source[rows], self.names.under(self.store, term), assume_unique=True)
+                rows = rows[there ^ term.negated]
+            filed = [one for one in filed if one.name == "title"]
         if filed and len(rows):
             known = self.names.of(self.store, self.source[rows].tolist())
             nothing = Filed((), "", "")
@@ -175,6 +189,9 @@ class SourceColumns:
     def _holds(self, term: Term) -> Mask:
         if term.name == "state":
             return self.states[str(term.value)]
+        if term.name == "text":
+            having, _ = self.names.having(_bytes(term), len(self.names.text))
+            return np.isin(self.source, having, assume_unique=True)
         if term.name == "host":
             found: Mask = self.host == self.hosts.get(str(term.value), -1)
             return found

@@ -288,7 +288,9 @@ def test_choosing_sources() -> None:
     assert refused(pause, "nothing") == "source 'nothing' is not listed: see `unstale list`"
     assert refused(pause, "99") == "source '99' is not listed: see `unstale list`"
     assert refused(pause, "--host", "c.org") == "sources with host=c.org are none: see `unstale list`"
-    assert refused(pause) == "sources to work on must be named, or chosen with --where or --all: do one of these"
+    assert refused(pause) == (
+        "sources to work on must be named, or chosen with --where, --search or --all: do one of these"
+    )
     assert refused(pause, "1", "--all").startswith("sources to work on must be named")
     assert refused(pause, "--where", "paused=maybe").endswith("write paused=yes or paused=no")
 
@@ -362,6 +364,21 @@ def test_sources_are_chosen_by_their_tags() -> None:
     assert said(pause, "--where", "tag=N*") == "paused 1 source"
     assert [one.paused for one in fleet()] == [False, True]
     assert refused(pause, "--where", "tag=Sport") == "sources with tag=Sport are none: see `unstale list`"
+
+
+def test_sources_are_chosen_by_a_search() -> None:
+    store = SqliteStore("unstale.db")
+    store.add([Listing(f"https://a.example/{i}", weight=i, options={"tags": [f"t{i % 2}"]}) for i in range(4)], 0.0)
+    store.close()
+    assert json.loads(said(list_, "--search", "tag:t1 weight>2", "--json"))["total"] == 1
+    assert json.loads(said(list_, "--search", "tag:t1", "--where", "*/1", "--json"))["total"] == 1
+    assert said(pause, "--search", "never weight>=2") == "paused 2 sources"
+    assert said(edit, "--search", "paused tag:t0", "--weight", "9") == "changed 1 source"
+    assert said(hint, "--search", "-paused") == "2 sources due now"
+    assert said(remove, "--search", "weight=9", "--yes") == "removed 1 source"
+    assert "did you mean 'weight'" in refused(list_, "--search", "wieght>2")
+    assert refused(pause, "--search", "tag:nobody").startswith("sources like 'tag:nobody' are none")
+    assert "chosen with --where, --search or --all" in refused(pause, "--search", "paused", "--all")
 
 
 def test_the_list() -> None:

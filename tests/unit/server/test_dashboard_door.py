@@ -243,3 +243,35 @@ def test_copies_say_themselves_that_they_are_only_read(booked: Booked) -> None:
 )
 def test_odd_cookies_are_nobody(booked: Booked, cookie: str) -> None:
     assert asked(door_of(booked), "/api/v1/status", cookie=cookie).status == 401
+
+
+def test_several_people_are_known_by_their_passwords_and_can_be_sent_away(booked: Booked) -> None:
+    people: dict[str, tuple[Role, str]] = {"anna": ("operator", "anna's password"), "ben": ("reader", "ben's password")}
+    door = Door(booked.app, Sessions(TOKEN, clock=time.time, people=people), TOKEN)
+    anna, ben = inside(door, "anna's password"), inside(door, "ben's password")
+    assert asked(door, "/dashboard/people", **ben).status == 403
+    body = [b'{"options": {"title": "New"}}']
+    assert asked(door, "/api/v1/sources/1", "PATCH", body, content_type="application/json", **anna).status == 200
+    assert asked(door, "/api/v1/sources/1", "PATCH", body, content_type="application/json", **ben).status == 403
+    bearer = {"authorization": f"Bearer {TOKEN}", "host": "a.example", "content_type": "application/json"}
+    assert asked(door, "/api/v1/sources/1/hint", "POST", **bearer).status == 202
+    told = json.loads(asked(door, "/dashboard/people", **anna).body)
+    assert [(one["name"], one["role"], one["own"]) for one in told["sessions"]] == [
+        ("ben", "reader", False),
+        ("anna", "operator", True),
+    ]
+    assert [(one["who"], one["what"]) for one in told["done"]] == [
+        ("token", "POST /api/v1/sources/1/hint"),
+        ("anna", "PATCH /api/v1/sources/1"),
+    ], "what was refused was not done"
+    assert "New" not in json.dumps(told), "what was sent may be secret"
+    mark = json.dumps({"mark": told["sessions"][0]["mark"]}).encode()
+    assert asked(door, "/dashboard/people/end", "POST", [mark], **ben).status == 403
+    without = {name: value for name, value in anna.items() if name != "x_unstale_word"}
+    assert asked(door, "/dashboard/people/end", "POST", [mark], **without).status == 403
+    assert json.loads(asked(door, "/dashboard/people/end", "POST", [mark], **anna).body) == {"ended": True}
+    assert json.loads(asked(door, "/dashboard/people/end", "POST", [mark], **anna).body) == {"ended": False}
+    assert asked(door, "/dashboard/table", **ben).status == 401, "who was sent away is a stranger"
+    for wrong in (b"", b"[]", b"{}", b'{"mark": ""}', b'{"mark": 3}'):
+        assert asked(door, "/dashboard/people/end", "POST", [wrong], **anna).status in (200, 400)
+    assert asked(door, "/dashboard/people", **anna).status == 200

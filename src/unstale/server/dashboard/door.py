@@ -4,6 +4,8 @@ Rules of this file:
 1. A session opens what its role may do by being turned into the replica's token; the guard behind decides as ever.
 2. A browser writes only from our own pages: the same origin, and the session's word in a header.
 3. A request that brings its own Authorization is none of ours.
+4. Whatever changes something is written down: who did it, when, and what it was called; not what was sent, which may be
+   secret. It goes to the log, and the newest are kept for who may see them.
 """
 
 from __future__ import annotations
@@ -12,18 +14,24 @@ import asyncio
 import hmac
 import json
 import secrets
+import time
+from collections import deque
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
+from unstale.logs import log
 from unstale.server.auth import CHALLENGE
 from unstale.server.copies import Receive, Scope, Send
 from unstale.server.dashboard.files import SAID, table
 from unstale.server.headers import Field
 from unstale.server.problems import problem
 from unstale.server.sessions import LASTING, Role, Sessions, TooMany
+from unstale.server.shapes import stamp
 
 #: the word that a write must repeat
 WORD = b"x-unstale-word"
+#: changes that are kept to be seen
+DONE = 500
 #: bytes of a login, and seconds in which it must have come
 LARGEST, PATIENCE = 4096, 10.0
 
@@ -47,7 +55,11 @@ class Door:
             "/dashboard/session": ("GET", self._session),
             "/dashboard/login": ("POST", self._login),
             "/dashboard/logout": ("POST", self._logout),
+            "/dashboard/people": ("GET", self._people),
+            "/dashboard/people/end": ("POST", self._end),
         }
+        #: what was changed lately, newest last
+        self._done: deque[dict[str, Any]] = deque(maxlen=DONE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer what is ours, pass on the rest."""
@@ -77,7 +89,8 @@ class Door:
         else:
             reply = self._let(scope, asked)
         if reply is None:
-            await self._app(scope, receive, send)
+            written = method not in _SAFE and scope["path"].startswith("/api/")
+            await self._app(scope, receive, self._noting(scope, asked, send) if written else send)
             return
         status, fields, body = reply
         await send({"type": "http.response.start", "status": status, "headers": fields})
@@ -106,6 +119,60 @@ class Door:
                 return problem(403, "this was not sent by the dashboard: reload it and try again")
         scope["headers"] = [*scope["headers"], (b"authorization", b"Bearer " + self._token)]
         return None
+
+    def _noting(self, scope: Scope, asked: dict[bytes, bytes], send: Send) -> Send:
+        """Send an answer, and write down that something was changed if it says so."""
+
+        async def noting(message: Any) -> None:
+            if message["type"] == "http.response.start" and message["status"] < 400:
+                self._note(self._name(asked), f"{scope['method']} {scope['path']}")
+            await send(message)
+
+        return noting
+
+    def _note(self, who: str, what: str) -> None:
+        facts = {"who": who, "what": what[:200]}
+        log("edited", facts)
+        self._done.append({"at": stamp(time.time()), **facts})
+
+    def _name(self, asked: dict[bytes, bytes]) -> str:
+        session = self._sessions.of(_key(asked))
+        return session.name if session is not None else "token" if b"authorization" in asked else "somebody here"
+
+    async def _people(self, scope: Scope, receive: Receive, asked: dict[bytes, bytes]) -> Reply:
+        """Who is logged in, and what was changed lately: for operators."""
+        if self._who(asked)[0] != "operator":
+            return problem(403, "only an operator sees who is logged in: log in as one")
+        own = self._sessions.of(_key(asked))
+        sessions = [
+            {
+                "mark": mark,
+                "name": one.name,
+                "role": one.role,
+                "place": one.place,
+                "since": stamp(one.since),
+                "until": stamp(one.until),
+                "own": one is own,
+            }
+            for mark, one in self._sessions.listed()
+        ]
+        return _told({"sessions": sessions[::-1], "done": list(self._done)[::-1]})
+
+    async def _end(self, scope: Scope, receive: Receive, asked: dict[bytes, bytes]) -> Reply:
+        """End a login, one's own or another's."""
+        role, word = self._who(asked)
+        if role != "operator":
+            return problem(403, "only an operator ends logins: log in as one")
+        if not (_same_origin(asked) and hmac.compare_digest(asked.get(WORD, b""), word.encode())):
+            return problem(403, "this was not sent by the dashboard: reload it and try again")
+        try:
+            mark = json.loads(await asyncio.wait_for(_body(receive), PATIENCE))["mark"]
+        except (ValueError, KeyError, TypeError, TimeoutError, RecursionError):
+            return problem(400, 'send {"mark": "that of a login"}')
+        ended = isinstance(mark, str) and self._sessions.end(mark)
+        if ended:
+            self._note(self._name(asked), f"ended login {mark}")
+        return _told({"ended": ended})
 
     def _who(self, asked: dict[bytes, bytes]) -> tuple[Role | None, str]:
         session = self._sessions.of(_key(asked))

@@ -11,13 +11,14 @@ import { hosts } from "./views/hosts.js";
 import { login } from "./views/login.js";
 import { news } from "./views/news.js";
 import { overview } from "./views/overview.js";
+import { people } from "./views/people.js";
 import { replication } from "./views/replication.js";
 import { keyboard } from "./keyboard.js";
 import { source } from "./views/source.js";
 import { sources } from "./views/sources.js";
 
 const VIEWS = [["", "Overview", overview], ["budget", "Budget", budget], ["sources", "Sources", sources],
-  ["add", "Add", add], ["news", "News", news], ["hosts", "Hosts", hosts], ["replication", "Replication", replication], ["events", "Events", events]];
+  ["add", "Add", add], ["news", "News", news], ["hosts", "Hosts", hosts], ["replication", "Replication", replication], ["events", "Events", events], ["people", "People", people]];
 const place = document.getElementById("view");
 let leave = () => {};
 let turn = 0;
