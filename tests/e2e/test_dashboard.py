@@ -233,7 +233,7 @@ def test_the_theme_can_be_chosen_and_is_remembered(tab: Tab) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("width", [390, 800, 1280])
+@pytest.mark.parametrize("width", [360, 800, 1280])
 def test_every_view_is_seen_without_scrolling_sideways(browser: Any, address: str, view: str, width: int) -> None:
     tab = Tab(browser, address, viewport={"width": width, "height": 800})
     page = tab.go(view)

@@ -13,7 +13,7 @@ import re
 #: bytes of a page that are read
 BYTES = 2**21
 #: elements whose content nobody sees, and those that begin a new line
-_UNSEEN = ("script", "style", "template", "noscript", "svg", "head")
+_UNSEEN = ("script", "style", "template", "noscript", "svg", "head", "title")
 _LINES = re.compile(
     r"address|article|aside|blockquote|br|caption|d[dlt]|details|div|fieldset|figcaption|figure|footer|form|h[1-6]|"
     r"header|hr|legend|li|main|nav|ol|option|p|pre|section|summary|table|tbody|td|tfoot|th|thead|tr|ul"
