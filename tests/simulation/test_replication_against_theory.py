@@ -10,8 +10,10 @@ import pytest
 from unstale.core.processes import Constant, Gamma, LogNormal, Pareto, Poisson, Process, Triangular, Uniform, Weibull
 from unstale.core.replication.cascade import cascade_levels
 from unstale.core.replication.cooperation import cooperation_limit, cooperative_freshness
+from unstale.core.replication.following import followed_levels
 from unstale.core.replication.spread import drawn_freshness
 from unstale.errors import InputError
+from unstale.sim.following import simulate_following
 from unstale.sim.replication import simulate_cascade, simulate_cooperation
 
 CHANGES: list[Process] = [
@@ -90,3 +92,28 @@ def test_contacts_of_which_both_ends_take(rates: tuple[float, float, float], m: 
     assert run.freshness.z(cooperative_freshness(*rates, m)) > 3
     with pytest.raises(InputError, match="peers 2 must be 1 if both ends take"):
         cooperative_freshness(*rates, 5, 2, both=True)
+
+
+@pytest.mark.parametrize(("m", "k", "leave_rate", "both"), [(2, 1, 0.5, False), (5, 3, 2.0, False), (8, 1, 0.1, True)])
+def test_replicas_that_leave_while_others_come(m: int, k: int, leave_rate: float, both: bool) -> None:
+    changes, polls, contacts, stays = (Poisson(rate) for rate in (1.0, 1.0, 3.0, leave_rate))
+    run = simulate_cooperation(changes, polls, contacts, m, k, both=both, stays=stays, seed=3, horizon=20_000.0)
+    assert abs(run.freshness.z(cooperative_freshness(1.0, 1.0, 3.0, m, k, both=both, leave_rate=leave_rate))) < 4
+    assert run.freshness.z(cooperative_freshness(1.0, 1.0, 3.0, m, k, both=both)) < -5
+    with pytest.raises(InputError, match="selection recent must be random if replicas leave"):
+        simulate_cooperation(changes, polls, contacts, m, k, selection="recent", stays=stays)
+
+
+def test_even_polls_among_peers_as_brains_make_them() -> None:
+    run = simulate_cooperation(Poisson(1.0), Constant(1.0), Poisson(4.0), 4, horizon=20_000, seed=8)
+    drawn, error = drawn_freshness(1.0, Constant(1.0), Poisson(4.0), 4, 1, np.random.default_rng(8), runs=100_000)
+    assert abs(float(run.freshness.value) - drawn) < 5 * math.hypot(float(run.freshness.error), error)
+    assert drawn == pytest.approx(0.702, abs=0.003)
+
+
+def test_brains_that_follow_each_other_are_in_step() -> None:
+    """The real brain in virtual time, with something to spend beside what it needs."""
+    run = simulate_following(0.1, 0.2, 2, sources=20, horizon=30.0, seed=1)
+    assert np.all(np.abs(run.z(followed_levels(0.1, 0.2, 1.0, 2))) < 5)
+    # at times of their own, as evenly, the second would lose as much again as the first
+    assert run.z(cascade_levels(Poisson(0.1), [Constant(5.0)] * 2))[1] > 5

@@ -26,6 +26,7 @@ from unstale.adapters.curl_driver import Opens
 from unstale.adapters.retry_headers import HEADERS
 from unstale.codings import OFFERED, BrokenCoding, Decoder, TooMuch, codings_of
 from unstale.frozen import quickly_made
+from unstale.replica_list import RECENT
 
 #: statuses whose body is the source's
 WHOLE = frozenset({200, 203, 204})
@@ -38,7 +39,7 @@ NO_HTTP, TOO_MUCH = "it did not answer in HTTP", "the body has more than"
 NO_HEAD, NO_BODY = "its headers ended before their end", "the body ended before its stated end"
 NO_END, NO_CODING = "the compressed body ended before its end", "the body could not be decoded"
 NO_PROOF = "nothing says that its answer over HTTP/2 is whole"
-_OURS = {"cache-status", "content-location", "replica-status"}
+_OURS = {"cache-status", "content-location", "replica-status", RECENT.lower()}
 _OF_BODY = {"content-type", "content-encoding", "content-length", "transfer-encoding"}
 _OF_TIME = {"etag", "last-modified", "expires", "age", "cache-control"}
 _KEPT = {name.encode(): name for name in HEADERS | _OURS | _OF_BODY | _OF_TIME | {"location"}}

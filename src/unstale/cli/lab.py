@@ -18,7 +18,7 @@ from unstale.units import DAY, parse_rate
 if TYPE_CHECKING:
     from unstale.lab.setups import Setup
 
-Verdict = Literal["agree", "differ", "late", "brain"]
+Verdict = Literal["agree", "differ", "late"]
 
 #: replicas unless told otherwise: of a cascade, of peers, of those that readers choose from
 DEPTH, PEERS, CHOICE = 3, 5, 3
@@ -37,7 +37,13 @@ LATE = 0.1
 @click.option("--replicas", type=int, help=f"Replicas that redundant readers choose from; {CHOICE} if not told.")
 @click.option("--k", type=int, help="Peers of one contact (1 if not told), or replicas that one reader asks (2).")
 @click.option("--both", is_flag=True, help="Peers: whoever is asked takes what is newer from who asks, too.")
-@click.option("--brain", is_flag=True, help="Single: poll when the engine's brain says so, not by chance.")
+@click.option(
+    "--choose",
+    type=click.Choice(["random", "recent"]),
+    help="Peers: whom to ask of those that the source lists, any (if not told) or who polled it last.",
+)
+@click.option("--leave-rate", help="Peers: how often each leaves, another one coming in its place with nothing.")
+@click.option("--brain", is_flag=True, help="Single, cascade, peers: poll when the engine's brain says so.")
 @click.option("--sources", default=50, show_default=True, help="How many there are.")
 @click.option("--changes", default=1200, show_default=True, help="Measure for as long as so many changes take.")
 @click.option("--change-rate", help=f"How often a source changes; {CHANGE_RATE} if not told.")
@@ -54,6 +60,8 @@ def lab(
     replicas: int | None,
     k: int | None,
     both: bool,
+    choose: Literal["random", "recent"] | None,
+    leave_rate: str | None,
     brain: bool,
     sources: int,
     changes: int,
@@ -81,7 +89,7 @@ def lab(
 
     How late polls took effect is told. The command fails where theory and measurement differ by more than five
     standard errors, and where the machine was too busy to poll in time, so that neither can be said. With --brain
-    theory is that of even polls, which the engine's are but for jitter and what it still learns; it is not judged.
+    theory is that of even polls, each right after whoever is followed; what chance would have come to is told.
     """
     from unstale.lab.setups import Setup, predicted
     from unstale.report.picture import checked
@@ -99,12 +107,13 @@ def lab(
             alone = "its file says how many there are" if topology == "design" else "it is one replica"
             hint = f"it takes --{option}" if option else alone
             raise click.UsageError(f"--{name} is not for `unstale lab {topology}`: {hint}")
-    if brain and topology != "single":
-        raise click.UsageError(
-            f"--brain is not for `unstale lab {topology}`: replicas take seconds to follow each other"
-        )
-    if both and topology != "peers":
-        raise click.UsageError(f"--both is not for `unstale lab {topology}`: nobody asks each other there")
+    if brain and topology in ("redundant", "design"):
+        raise click.UsageError(f"--brain is not for `unstale lab {topology}`: its theory is of polls by chance")
+    for name, given in {"both": both, "choose": choose, "leave-rate": leave_rate}.items():
+        if given and topology != "peers":
+            raise click.UsageError(f"--{name} is not for `unstale lab {topology}`: nobody asks each other there")
+    if choose == "recent" and (both or leave_rate):
+        raise click.UsageError("--choose recent is without --both and --leave-rate: theory has no number for these")
     if (file is None) == (topology == "design"):
         raise click.UsageError(
             f"`unstale lab {topology}` takes {'the file of a question' if file is None else 'no file'}"
@@ -130,6 +139,8 @@ def lab(
             parse_rate(peer_rate, "peer_rate") / DAY,
             seed,
             both=both,
+            choose=choose or "random",
+            leave_rate=parse_rate(leave_rate, "leave_rate") / DAY if leave_rate else 0.0,
             brain=brain,
         )
     predicted(setup)
@@ -163,7 +174,7 @@ def lab(
         )
     else:
         _print(setup, rows, facts, verdict, plot)
-    if verdict not in ("agree", "brain"):
+    if verdict != "agree":
         sys.exit(1)
 
 
@@ -171,8 +182,6 @@ def judged(setup: Setup, rows: Sequence[LabRow], facts: dict[str, Any]) -> Verdi
     """Whether theory and measurement agree, or polls came too late to tell."""
     if facts["late_seconds"] * setup.sync_rate > LATE:
         return "late"
-    if setup.brain:
-        return "brain"
     return "differ" if any(abs(row.measured.off(row.model)) > AGREE for row in rows) else "agree"
 
 
@@ -189,13 +198,18 @@ def _about(setup: Setup) -> str:
     what = {
         "single": "one replica",
         "cascade": f"a cascade of {setup.replicas} replicas",
-        "peers": f"{setup.replicas} replicas that contact {setup.asked} of the others {each(setup.peer_rate)}",
+        "peers": f"{setup.replicas} replicas that contact {_whom(setup)} {each(setup.peer_rate)}",
         "redundant": f"{setup.replicas} replicas, of which readers ask {setup.asked}",
     }[setup.topology]
     return (
         f"{what}, polling each of {setup.sources} sources {each(setup.sync_rate)}, which change "
         f"{each(setup.change_rate)}"
     )
+
+
+def _whom(setup: Setup) -> str:
+    whom = f"{setup.asked} of the others"
+    return f"the {setup.asked} that polled last" if setup.choose == "recent" else whom
 
 
 def _by_chance(setup: Setup) -> str:
@@ -221,15 +235,16 @@ def _print(setup: Setup, rows: Sequence[LabRow], facts: dict[str, Any], verdict:
     said = {
         "agree": "theory and measurement agree",
         "differ": f"theory and measurement differ at {', '.join(far)}",
-        "brain": f"by chance it would have been {_by_chance(setup)}",
         "late": "nothing can be said of theory: this machine was too busy to poll in time, try lower rates",
     }[verdict]
     after = float(facts["late_seconds"])
     late = f"{1000 * after:.0f} ms late, {100 * after * setup.sync_rate:.1f} % of an interval"
     taken = f", {sum(facts['taken_from_peers']):,} copies from peers" if any(facts["taken_from_peers"]) else ""
+    chance = f"; by chance it would have been {_by_chance(setup)}" if setup.brain else ""
+    gone = f", {facts['left']} replicas left and others came" if facts["left"] else ""
     say.print(
-        f"{said}: {facts['changes']:,} changes and {sum(facts['polls']):,} polls, on average {late}{taken}; "
-        f"{facts['whole_seconds']:.0f} s in all",
+        f"{said}: {facts['changes']:,} changes and {sum(facts['polls']):,} polls, on average {late}"
+        f"{taken}{gone}{chance}; {facts['whole_seconds']:.0f} s in all",
         highlight=False,
     )
     if plot is not None:

@@ -24,6 +24,8 @@ class BrainPoller(Poller):
     async def begin(self, listings: Sequence[Listing]) -> None:
         """Add the sources; all are due, as far as the budget allows."""
         now = time.time()
+        # Each in an order of its own: replicas that begin together need not poll together for ever.
+        listings = [listings[i] for i in self._rng.permutation(len(listings)).tolist()]
         ids = await self._executor.do(lambda store: store.add(listings, now))
         self._brain = Scheduler(self._rate * len(ids))
         self._brain.add(ids, now)
@@ -44,6 +46,23 @@ class BrainPoller(Poller):
         return claims
 
     def _due_after(self, claim: Claim, fetched: Fetched) -> float:
+        return self._learned(claim, fetched, by_peer=False)
+
+    def _due_told(self, claim: Claim, fetched: Fetched, due: float) -> float:
+        return self._learned(claim, fetched, by_peer=True)
+
+    def _learned(self, claim: Claim, fetched: Fetched, *, by_peer: bool) -> float:
+        """Teach the brain what was found; when it wants the source next."""
         answer, _ = judge(claim, fetched, None)
-        self._brain.record(Outcome(claim.source, answer, fetched.polled_at, not_before=fetched.not_before))
+        followed = bool(fetched.via) and not by_peer
+        self._brain.record(
+            Outcome(
+                claim.source,
+                answer,
+                fetched.polled_at,
+                not_before=fetched.not_before,
+                by_peer=by_peer,
+                followed=followed,
+            )
+        )
         return self._brain.due_of(claim.source)

@@ -54,6 +54,7 @@ async def experiment(setup: Setup) -> tuple[list[LabRow], dict[str, Any]]:
         ):
             sources = [origin.address + path for path in site.paths]
             await replicas.begin(sources)
+            leaving = asyncio.create_task(replicas.leave())
             await asyncio.sleep(setup.settling)
             start = origin.now()
             readers = asyncio.create_task(_read(setup, origin, replicas.addresses, sources))
@@ -61,6 +62,7 @@ async def experiment(setup: Setup) -> tuple[list[LabRow], dict[str, Any]]:
             end = origin.now()
             readers.cancel()
             reads = await readers
+            await leaving
             said = await replicas.finish()
             served = replicas.served(sources)
         changes = [site.changing.times(i, end) for i in range(len(site))]
@@ -75,6 +77,7 @@ async def experiment(setup: Setup) -> tuple[list[LabRow], dict[str, Any]]:
         "whole_seconds": time.monotonic() - began,
         "polls": [one["polls"] for one in said],
         "failed": [one["failed"] for one in said],
+        "left": len(setup.leaving),
         "late_seconds": sum(one["late"] for one in said) / max(sum(one["polls"] for one in said), 1),
         "reads": len(reads),
         "taken_from_peers": [sum(peer["taken"] for peer in one["peers"]) for one in said],

@@ -25,6 +25,7 @@ import numpy as np
 
 from unstale.adapters.addresses import Gate
 from unstale.adapters.http_fetcher import HttpFetcher
+from unstale.adapters.introduced_fetcher import IntroducedFetcher
 from unstale.adapters.replica_fetcher import ReplicaFetcher
 from unstale.adapters.replica_peering import ReplicaPeering
 from unstale.adapters.sqlite_replica import SqliteReplica
@@ -125,8 +126,13 @@ class Poller:
         if older := [(c, due) for c, due in claims if by_source[c.source].polled_at <= c.last]:
             await self._executor.do(lambda store: self._give_back(store, older))
         if newer:
-            await self._record([(claim, by_source[claim.source], due) for claim, due in newer])
+            told = [(claim, by_source[claim.source], due) for claim, due in newer]
+            await self._record([(claim, fetched, self._due_told(claim, fetched, due)) for claim, fetched, due in told])
         return len(newer)
+
+    def _due_told(self, claim: Claim, fetched: Fetched, due: float) -> float:
+        """When a source is due again of which a peer told."""
+        return due
 
     def _give_back(self, store: Store, claims: Sequence[tuple[Claim, float]]) -> None:
         store.set_due([claim.source for claim, _ in claims], [due for _, due in claims])
@@ -182,7 +188,8 @@ async def node(told: dict[str, Any], lines: asyncio.Queue[dict[str, Any] | None]
     called: asyncio.Queue[str] = asyncio.Queue()
     app = replica(shelf, name=name, more=[digest_route(shelf, time.time, name, called.put_nowait)])
     server = asyncio.create_task(serve(app, "127.0.0.1", 0, token=None, stop=stop, ready=lambda port: _say(port=port)))
-    web = HttpFetcher(Gate(["127.0.0.0/8"]))
+    gate = Gate(["127.0.0.0/8"])
+    web = HttpFetcher(gate)
     rng = np.random.default_rng(told["seed"])
     tasks: list[asyncio.Task[Any]] = []
     try:
@@ -191,22 +198,31 @@ async def node(told: dict[str, Any], lines: asyncio.Queue[dict[str, Any] | None]
         begun = first.result() if first.done() else None
         if begun is None:
             return
-        upstream = begun["upstream"]
+        upstream, here, peers = begun["upstream"], begun["here"], None
         kind, options = ("replica", {"upstream": upstream}) if upstream else ("http", {})
+
+        def heard(source: str, replicas: Sequence[str]) -> None:
+            if peers is not None:
+                peers.heard(source, replicas)
+
+        if begun["listed"]:
+            web = own = IntroducedFetcher(gate, here=here, heard=heard)
         with Path(told["notes"]).open("w", encoding="utf-8") as notes:
             fetcher = ReplicaFetcher(web, name=name) if upstream else web
             kind_of = _brain() if told["brain"] else Poller
             poller = kind_of(executor, fetcher, told["sync_rate"], rng, notes, even=told["even"])
-            await poller.begin([Listing(address, kind, options=options) for address in begun["sources"]])
-            tasks.append(asyncio.create_task(poller.run(stop)))
-            peers = None
-            if begun["peers"]:
-                config = PeerTerms(tuple(begun["peers"]), told["peer_rate"], told["asked"], SHARE, begun["here"])
+            if begun["peers"] or begun["listed"]:
+                back = here if told["both"] else ""
+                config = PeerTerms(tuple(begun["peers"]), told["peer_rate"], told["asked"], SHARE, back, told["choose"])
                 peers = Peers(config, ReplicaPeering(web, name=name), executor, poller.accept, SystemClock(), rng=rng)
                 tasks.append(asyncio.create_task(peers.run(stop)))
                 tasks.append(asyncio.create_task(_in_turn(peers, called, stop)))
+            await poller.begin([Listing(address, kind, options=options) for address in begun["sources"]])
+            tasks.append(asyncio.create_task(poller.run(stop)))
             await lines.get()
             stop.set()
+            if begun["listed"]:
+                await own.leave(Request(begun["sources"][0], seconds=SECONDS))
             await asyncio.gather(*tasks)
         _say(polls=poller.polls, failed=poller.failed, late=poller.late, peers=peers.view() if peers else [])
     finally:

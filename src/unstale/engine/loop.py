@@ -117,7 +117,7 @@ class Engine:
             except InputError:
                 later.append((claim, due))
                 continue
-            self._recorder.add(PollOutcome(claim, answer, fetched, body))
+            self._recorder.add(PollOutcome(claim, answer, fetched, body, by_peer=True))
             taken += 1
         if later:
             await self._claiming.postpone(later)

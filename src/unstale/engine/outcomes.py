@@ -29,6 +29,8 @@ class PollOutcome:
     body: Body | None
     #: what it says of others, if it is a collection that has said something
     listing: ListingPoll | None = None
+    #: whether a peer looked, and we were told
+    by_peer: bool = False
 
 
 @dataclass(slots=True)
@@ -95,6 +97,8 @@ def entries_of(scheduler: Scheduler, batch: Sequence[PollOutcome]) -> tuple[list
         np.array([o.answer is Answer.CHANGED for o in mine], dtype=np.bool_),
         np.array([math.nan if at is None else at for at in said]),
         np.array([max(o.fetched.polled_at + (o.fetched.retry_after or 0.0), o.fetched.not_before) for o in mine]),
+        np.array([o.by_peer for o in mine], dtype=np.bool_),
+        np.array([bool(o.fetched.via) and not o.by_peer for o in mine], dtype=np.bool_),
     )
     beliefs, told = scheduler.learner.columns.rows, scheduler.told[which].tolist()
     entries = [

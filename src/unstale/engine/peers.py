@@ -6,27 +6,31 @@ Rules of this file:
 3. If both ends take, whoever is asked asks back, if it has the other among its own peers: it fetches by itself what it
    takes, so nobody can make it take anything, and what it asks back is not answered by a third question.
 4. Peers share what they have within a bound of bytes per second; polls of sources do not pay for it.
+5. Peers are named in the settings, or heard of from whoever is polled, which keeps a list of who polls (`heard`). Those
+   heard of come and go with these lists: whom no list names any more is forgotten.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from unstale.core.checks import number
 from unstale.engine.budget import Bucket
+from unstale.engine.peer_lists import PeerLists
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError, require
 from unstale.keeper.outcomes import Answer
 from unstale.logs import Tell, logged
 from unstale.ports import Clock, Fetched, Peering, Store
 
+Choice = Literal["random", "recent"]
 News = Sequence[tuple[int, Fetched]]
 
 #: seconds by which another machine's clock may be off, and by which what is asked for overlaps what was asked before:
@@ -36,6 +40,8 @@ SKEW, OVERLAP = 5.0, 60.0
 PORTIONS, TOGETHER = 50, 8
 #: times differ by what headers cut off
 TICK = 0.002
+#: peers at most, named and heard of
+MOST = 64
 #: seconds for which a peer that failed rests, doubled each time up to the second; and one that said what is not so
 REST, REST_AT_MOST = 2.0, 600.0
 BAN, BAN_AT_MOST = 3600.0, 86_400.0
@@ -53,12 +59,15 @@ class PeerTerms:
     share: float = 2.0**18
     #: where we are, if whoever we ask shall ask us in turn
     here: str = ""
+    #: whom to ask: any, or of each source those who had polled it last when we did
+    choose: Choice = "random"
 
     def __post_init__(self) -> None:
         number("rate", self.rate, above=0, remedy="give contacts per second")
         number("share", self.share, above=0, remedy="give bytes per second")
+        require(self.choose in get_args(Choice), "choose", repr(self.choose), "must be random or recent", "name one")
         require(
-            1 <= self.asked <= max(len(self.peers), 1),
+            1 <= self.asked <= (len(self.peers) or MOST),
             "ask",
             self.asked,
             f"must be from 1 to {len(self.peers)}, the number of peers",
@@ -104,6 +113,7 @@ class Peers:
     ) -> None:
         self.config, self.peers = config, {address: Peer(address) for address in config.peers}
         self._peering, self._executor, self._accept, self._clock = peering, executor, accept, clock
+        self._lists = PeerLists()
         self._tell = logged(tell)
         self._rng = rng or np.random.default_rng()
         # A body may be larger than a second's share: it is then owed.
@@ -133,16 +143,31 @@ class Peers:
         peer, now = self.peers.get(address), self._clock.now()
         if peer is None or peer.resting > now or self._bucket.level(now) <= 0.0:
             return 0
-        return await self._ask(peer, "")
+        return await self._ask(peer, None, "")
+
+    def heard(self, source: str, replicas: Sequence[str]) -> None:
+        """Whoever we polled names the others that poll this source, newest first."""
+        for address in self._lists.heard(source, replicas):
+            # Who lied is remembered.
+            if address in self.peers and address not in self.config.peers and not self.peers[address].bans:
+                del self.peers[address]
+        for address in replicas:
+            if address not in self.peers and len(self.peers) < MOST:
+                self.peers[address] = Peer(address)
 
     async def contact(self) -> int:
-        """Ask as many peers as the config say, none that rests; how much was taken."""
+        """Ask as many peers as the config say, none that rests, others for those who fail; how much was taken."""
         now = self._clock.now()
         awake = [peer for peer in self.peers.values() if peer.resting <= now]
         if not awake or self._bucket.level(now) <= 0.0:
             return 0
-        chosen = self._rng.choice(len(awake), min(self.config.asked, len(awake)), replace=False)
-        return sum(await asyncio.gather(*(self._ask(awake[i], self.config.here) for i in chosen.tolist())))
+        if self.config.choose == "recent":
+            recent = self._lists.recent(self.config.asked)
+            return await self._ask_each([peer for peer in awake if peer.address in recent], recent)
+        order = [awake[i] for i in self._rng.permutation(len(awake)).tolist()]
+        chosen, spare = order[: self.config.asked], order[self.config.asked :]
+        taken = await self._ask_each(chosen)
+        return taken + await self._ask_each(spare[: sum(peer.resting > now for peer in chosen)])
 
     def view(self) -> list[dict[str, Any]]:
         """How things stand with all peers, in plain JSON."""
@@ -150,7 +175,13 @@ class Peers:
         rows = [asdict(peer) for peer in self.peers.values()]
         return [{**row, "resting": max(row["resting"] - now, 0.0)} for row in rows]
 
-    async def _ask(self, peer: Peer, back: str) -> int:
+    async def _ask_each(self, peers: Sequence[Peer], only: Mapping[str, set[str]] | None = None) -> int:
+        """Ask these at once, each for all sources or for `only` some of them."""
+        asked = [(peer, None if only is None else only[peer.address]) for peer in peers]
+        return sum(await asyncio.gather(*(self._ask(peer, some, self.config.here) for peer, some in asked)))
+
+    async def _ask(self, peer: Peer, only: set[str] | None, back: str) -> int:
+        """Take what a peer has that is newer, of all sources or `only` of some; whom to ask in turn is told."""
         peer.contacts += 1
         begun, taken, after = self._clock.now(), 0, 0
         for _ in range(PORTIONS):
@@ -167,7 +198,8 @@ class Peers:
                 self._failed(peer, "its copies are from the future", false=True)
                 return taken
             try:
-                found, whole = await self._compare(peer, digest.rows)
+                rows = digest.rows if only is None else [row for row in digest.rows if row[0] in only]
+                found, whole = await self._compare(peer, rows)
                 taken += await self._accept(found) if found else 0
             except StoreError as error:
                 self._failed(peer, str(error))
@@ -176,7 +208,8 @@ class Peers:
                 # Out of bytes, or it failed us: what is left is asked for again.
                 return taken
             if digest.further is None:
-                peer.seen, peer.in_row = begun, 0
+                # Of sources that were passed over, what it holds is not known.
+                peer.seen, peer.in_row = begun if only is None else peer.seen, 0
                 return taken
             after = digest.further
         return taken
@@ -226,7 +259,8 @@ class Peers:
         same = sha256(fetched.body).digest() == digest
         if not same and abs(fetched.polled_at - as_of) <= TICK:
             self._failed(peer, f"its copy of {address} has another SHA-256 than it announced", false=True)
-        return fetched if same else None
+        # When the peer looks next says when it may know more, not when the source may.
+        return replace(fetched, not_before=-math.inf) if same else None
 
     def _pay(self, peer: Peer, received: int) -> None:
         peer.received += received

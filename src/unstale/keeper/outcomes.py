@@ -22,6 +22,8 @@ class Outcome:
     `source` is its name, as it was added. `answer` is "changed", "unchanged" or "failed". `polled_at` is when the
     source was looked at: intervals run from one look to the next, however long the answer took. `last_modified`,
     where the source tells it, is when its latest change happened; `not_before` until when it asks to be left alone.
+    `by_peer` is a look of another's that we were told of: it teaches as ours do, but our own turn stays where it was.
+    `followed` is a look at a replica, which will look again at `not_before`: that is the time to ask it again.
     """
 
     source: int | str
@@ -29,3 +31,5 @@ class Outcome:
     polled_at: float
     last_modified: float | None = None
     not_before: float = -math.inf
+    by_peer: bool = False
+    followed: bool = False

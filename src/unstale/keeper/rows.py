@@ -59,6 +59,8 @@ class FleetRows:
         self.learns = True
         #: the time until which a source was asked, or its host had, to be left alone
         self.not_before = np.full(count, -np.inf)
+        #: for how long what is known then stays all that a replica that we follow can tell
+        self.lasting = np.zeros(count)
         #: any will do where nothing weighs, as long as it is one
         self.price = (learner.typical_price() if count else 0.0) or 1.0
         self.weight = learner.columns.weight.copy()
@@ -91,15 +93,19 @@ class FleetRows:
         changed: Bits,
         modified: Floats | None = None,
         not_before: Floats | None = None,
+        by_peers: Bits | None = None,
+        followed: Bits | None = None,
     ) -> Floats:
         """When sources are due again after polls: one jittered interval after the look, at today's price.
 
         A failed poll takes the same road with a longer interval: doubled for each failure in a row, 64-fold at most,
         and spread by half of itself. `not_before` is a time that the source asked to be left alone until; it may
-        exceed `longest`.
+        exceed `longest`. What others saw, `by_peers`, teaches, but leaves our own turn where it was: else all who were
+        told by one would look at once when that is old, and never again between. Of a replica that is `followed`,
+        `not_before` is when it looks next, and nothing new comes from then until it looks again: so we look then.
         """
         columns, good, bad = self.learner.columns, rows[answered], rows[~answered]
-        before = self.answered[good]
+        before, turn = self.answered[good], self.answered[good] - columns.head_start[good]
         columns.last[good] = np.where(np.isfinite(before), before, np.inf)
         told = np.full(len(rows), np.nan) if modified is None else modified
         self.told[rows] = np.nan
@@ -114,6 +120,9 @@ class FleetRows:
         self.failures[rows] = np.where(answered, 0, self.failures[rows] + 1)
         columns.last[bad] = np.inf
         planned, ids = np.empty(len(rows)), self.ids
+        if by_peers is not None:
+            kept = by_peers[answered] & np.isfinite(turn)
+            columns.head_start[good[kept]] = (polled_at[answered] - turn)[kept]
         if len(good):
             planned[answered] = self._after_answers(good, float(polled_at[answered].max()))
         if len(bad):
@@ -121,7 +130,10 @@ class FleetRows:
                 bad, ids[bad], polled_at[~answered], self.failures[bad], self.price
             )
         self.not_before[rows] = -np.inf if not_before is None else not_before
-        due: Floats = np.maximum(planned, self.not_before[rows])
+        self.lasting[rows] = 0.0
+        if followed is not None:
+            self.lasting[rows[followed]] = np.maximum(self.not_before[rows] - polled_at, 0.0)[followed]
+        due = self._awaited(rows, planned)
         self.due_at[rows] = due
         return due
 
@@ -181,8 +193,13 @@ class FleetRows:
         """When each source that is awake is due at today's price; the others never."""
         rows = np.flatnonzero(self.awake())
         due = np.full(len(self.ids), np.inf)
-        due[rows] = np.maximum(self._after_answers(rows, now), self.not_before[rows])
+        due[rows] = self._awaited(rows, self._after_answers(rows, now))
         return due
+
+    def _awaited(self, rows: Integers, planned: Floats) -> Floats:
+        """Planned times, not before whoever is asked may know more, and right then if it will not until much later."""
+        when: Floats = np.where(planned < self.not_before[rows] + self.lasting[rows], self.not_before[rows], planned)
+        return when
 
     def _after_answers(self, rows: Integers, now: float) -> Floats:
         """When sources that answered are due at today's price."""

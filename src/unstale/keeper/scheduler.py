@@ -310,6 +310,8 @@ class Scheduler(FleetRows):
             np.array([answer is Answer.CHANGED for answer in answers], dtype=np.bool_),
             np.array([math.nan if o.last_modified is None else o.last_modified for o in told], dtype=np.float64),
             np.array([outcome.not_before for outcome in told], dtype=np.float64),
+            np.array([outcome.by_peer for outcome in told], dtype=np.bool_),
+            np.array([outcome.followed for outcome in told], dtype=np.bool_),
         )
         paused = rows[self.paused[rows]]
         self.hold(paused)

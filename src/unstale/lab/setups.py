@@ -10,8 +10,10 @@ from unstale.core.checks import number
 from unstale.core.processes import Constant, Poisson, Process
 from unstale.core.replication.cascade import cascade_levels
 from unstale.core.replication.cooperation import cooperative_freshness
+from unstale.core.replication.following import followed_levels
 from unstale.core.replication.layers import Layer, asked_freshness, layered_freshness, parents
 from unstale.core.replication.redundancy import freshest_freshness, whole
+from unstale.core.replication.spread import Selection, drawn_freshness
 from unstale.errors import require
 
 TOPOLOGIES = ("single", "cascade", "peers", "redundant", "design")
@@ -19,6 +21,14 @@ TOPOLOGIES = ("single", "cascade", "peers", "redundant", "design")
 MOST = 16
 #: how long copies settle before anything is measured, in mean intervals between polls, for each replica on the way
 SETTLE = 8.0
+#: replicas that may come in place of others while one experiment runs
+SPARES = 24
+#: changes that are drawn where theory is not in closed form: an error below a thousandth
+DRAWN = 100_000
+#: seconds until a replica follows the one above it at most: that dates its next look in whole seconds
+FOLLOWED = 1.0
+#: what a brain that follows may spend, in parts of what it needs to look as often as the one above it
+SLACK = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +52,11 @@ class Setup:
     layers: tuple[Layer, ...] = ()
     #: whether both ends of a contact take what the other has that is newer
     both: bool = False
-    #: whether the engine's brain says when to poll, instead of chance; theory then knows of even polls
+    #: whom peers ask: any of those that the source lists, or those that had polled it last when they did
+    choose: Selection = "random"
+    #: how often each peer leaves, another one coming in its place with nothing
+    leave_rate: float = 0.0
+    #: whether the engine's brain says when to poll, instead of chance: evenly, and right after whoever it follows
     brain: bool = False
 
     def __post_init__(self) -> None:
@@ -75,6 +89,14 @@ class Setup:
         number("changes", self.changes, least=20, most=1e7, remedy="give a number such as 1200")
         for name in ("change_rate", "sync_rate", "peer_rate"):
             number(name, getattr(self, name), above=0, most=1e3, remedy="give a rate such as 1/s")
+        number("leave_rate", self.leave_rate, least=0, remedy="give a rate such as 2/min")
+        require(
+            len(self.leaving) <= SPARES,
+            "leave_rate",
+            self.leave_rate,
+            f"must let at most {SPARES} replicas leave in {self.settling + self.measuring:.0f} s",
+            "one machine cannot start more: lower it",
+        )
 
     @property
     def settling(self) -> float:
@@ -87,6 +109,16 @@ class Setup:
     def measuring(self) -> float:
         """Seconds in which so many changes are to be expected."""
         return self.changes / (self.sources * self.change_rate)
+
+    @property
+    def leaving(self) -> tuple[tuple[float, int], ...]:
+        """When which replica leaves, in seconds from the beginning, one after the other."""
+        if not self.leave_rate:
+            return ()
+        rng, last = np.random.default_rng([self.seed, 2_000_000]), self.settling + self.measuring
+        count = int(rng.poisson(self.leave_rate * self.replicas * last))
+        times, who = np.sort(rng.random(count) * last), rng.integers(self.replicas, size=count)
+        return tuple(zip(times.tolist(), who.tolist(), strict=True))
 
     @property
     def upstream(self) -> tuple[int | None, ...]:
@@ -141,12 +173,23 @@ def predicted(setup: Setup) -> dict[str, float]:
     changes = Poisson(setup.change_rate)
     polls: Process = Constant(1.0 / setup.sync_rate) if setup.brain else Poisson(setup.sync_rate)
     if setup.topology in ("single", "cascade"):
-        levels = cascade_levels(changes, [polls] * setup.replicas)
+        if setup.brain:
+            levels = followed_levels(setup.change_rate, setup.sync_rate, FOLLOWED, setup.replicas)
+        else:
+            levels = cascade_levels(changes, [polls] * setup.replicas)
         return {f"replica {i}": level for i, level in enumerate(levels, 1)}
     if setup.topology == "peers":
-        fresh = cooperative_freshness(
-            setup.change_rate, setup.sync_rate, setup.peer_rate, setup.replicas, setup.asked, both=setup.both
-        )
+        rates = setup.change_rate, setup.sync_rate, setup.peer_rate
+        if setup.choose == "recent" or setup.brain:
+            # a contact of which both ends take is two, of one peer each
+            talk, rng = Poisson(setup.peer_rate * (1 + setup.both)), np.random.default_rng(setup.seed)
+            fresh, _ = drawn_freshness(
+                changes, polls, talk, setup.replicas, setup.asked, rng, selection=setup.choose, runs=DRAWN
+            )
+        else:
+            fresh = cooperative_freshness(
+                *rates, setup.replicas, setup.asked, both=setup.both, leave_rate=setup.leave_rate
+            )
         return {f"{setup.replicas} peers": fresh}
     return {
         "one replica": freshest_freshness(changes, polls, 1),

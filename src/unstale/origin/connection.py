@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from unstale.origin.hostile import BROKEN, DONE, KINDS, SAID
 from unstale.origin.hostile_table import TABLE
+from unstale.replica_list import ASKING, RECENT
 
 if TYPE_CHECKING:
     from unstale.origin.server import Origin
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 #: longest head of a request in bytes
 LONGEST = 65_536
+_ASKING = b"\r\n%b:" % ASKING.lower().encode()
 _HOST = re.compile(rb"[A-Za-z0-9.:\[\]-]{1,255}")
 
 
@@ -84,6 +86,11 @@ class OriginConnection(asyncio.Protocol):
         lines = b""
         if document.etag:
             lines = b"ETag: %b\r\n" % document.etag
+            if who := _field(fields, small, _ASKING):
+                lines += b"%b: %b\r\n" % (
+                    RECENT.encode(),
+                    origin.replicas.answer(path, who.decode("latin-1"), t).encode(),
+                )
             if origin.last_modified:
                 lines += b"Last-Modified: %b\r\n" % formatdate(document.since, usegmt=True).encode()
             if self._holds(document, fields, small):

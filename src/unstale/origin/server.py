@@ -21,6 +21,7 @@ from unstale.origin.connection import OriginConnection
 from unstale.origin.log import RequestLog
 from unstale.origin.measure import TrueFreshness, measured_freshness
 from unstale.origin.site import Site
+from unstale.replica_list import ReplicaList
 
 #: seconds between two looks at what the log has to write
 FLUSH = 0.2
@@ -43,6 +44,8 @@ class Origin:
         last_modified: bool = False,
     ) -> None:
         self.site, self.log, self.last_modified = site, log or RequestLog(), last_modified
+        #: replicas that poll, by source, as they name themselves: each hears of the others
+        self.replicas = ReplicaList()
         self.connections: set[OriginConnection] = set()
         self.tasks: set[asyncio.Future[None]] = set()
         self.address = ""

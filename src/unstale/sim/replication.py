@@ -73,6 +73,7 @@ def simulate_cooperation(
     *,
     selection: Selection = "random",
     both: bool = False,
+    stays: Process | None = None,
     horizon: float = 10_000.0,
     seed: int = 0,
     batches: int = 64,
@@ -81,7 +82,8 @@ def simulate_cooperation(
 
     What `core.replication.cooperative_freshness` computes if all is Poisson, and the answer if it is not. Random
     peers are drawn at each contact; recent ones are those that had polled the source last when the replica
-    did so itself. If `both`, whoever is asked takes what the other has that is newer. [004 sect. VI, Figure 11].
+    did so itself. If `both`, whoever is asked takes what the other has that is newer. If each `stays` for some time
+    only, another with nothing comes in its place. [004 sect. VI, Figure 11].
 
     >>> from unstale.core.processes import Poisson
     >>> run = simulate_cooperation(Poisson(1.0), Poisson(1.0), Poisson(10.0), 10, seed=1)
@@ -89,7 +91,14 @@ def simulate_cooperation(
     True
     """
     m, k = checked_peers(replicas, peers, selection)
-    laws = _laws([changes, polls, contacts])
+    require(
+        stays is None or selection == "random",
+        "selection",
+        selection,
+        "must be random if replicas leave",
+        "a name that left is remembered until the next poll, which is not simulated",
+    )
+    laws = _laws([changes, polls, contacts, *([] if stays is None else [stays])])
     batches, length = _batches(changes, [polls] * m + [contacts] * m, horizon, batches)
     out = np.zeros((batches, 4))
     word = kernels.word(checked_seed(seed))
@@ -162,7 +171,8 @@ def _cooperation_runs(
     out: Floats,
 ) -> None:
     """Rows first..last of `out`: time fresh of all replicas together, changes, polls of the source, contacts."""
-    due = np.empty(2 * m)
+    events = (len(laws) - 1) * m
+    due = np.empty(events)
     held, polled, asked = np.zeros(m), np.zeros(m), np.zeros((m, k), np.int64)
     order = np.arange(m)
     for run in range(first, last):
@@ -171,7 +181,7 @@ def _cooperation_runs(
         # Until the last change before 0 only the polls matter, and those only for who remembers whom.
         begin = -since
         now = begin - warm if recent else begin
-        for i in range(2 * m):
+        for i in range(events):
             law = 1 + i // m
             start = now if law == 1 else begin
             _, left, state = met(int(laws[law, 0]), laws[law, 1], laws[law, 2], state)
@@ -183,7 +193,7 @@ def _cooperation_runs(
         latest, fresh = 0.0, 0
         while now < horizon:
             who = 0
-            for i in range(1, 2 * m):
+            for i in range(1, events):
                 if due[i] < due[who]:
                     who = i
             then = min(due[who], change)
@@ -198,6 +208,12 @@ def _cooperation_runs(
                 out[run, 1] += counted
                 continue
             law, i = 1 + who // m, who % m
+            if law == 3:
+                fresh -= held[i] == latest
+                held[i] = -1.0
+                x, state = gap(int(laws[3, 0]), laws[3, 1], laws[3, 2], state)
+                due[who] += x
+                continue
             out[run, 1 + law] += counted
             best = held[i]
             if law == 1:

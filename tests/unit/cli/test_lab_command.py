@@ -24,8 +24,10 @@ from unstale.report.lab import draw
     ("args", "sentence"),
     [
         (["ring"], "is not one of 'single', 'cascade', 'peers', 'redundant', 'design'"),
-        (["cascade", "--brain"], "replicas take seconds to follow each other"),
+        (["redundant", "--brain"], "its theory is of polls by chance"),
         (["cascade", "--both"], "nobody asks each other there"),
+        (["single", "--leave-rate", "1/min"], "nobody asks each other there"),
+        (["peers", "--choose", "recent", "--both"], "theory has no number for these"),
         (["design"], "`unstale lab design` takes the file of a question"),
         (["single", "site.toml"], "`unstale lab single` takes no file"),
         (["design", "site.toml", "--depth", "3"], "its file says how many there are"),
@@ -45,6 +47,7 @@ def test_options_that_do_not_fit_are_usage_errors(args: list[str], sentence: str
     [
         (["cascade", "--depth", "40"], "replicas 40 must be at most 16"),
         (["peers", "--k", "5"], "k 5 must be at most 4"),
+        (["peers", "--leave-rate", "10/s"], "must let at most 24 replicas leave"),
         (["single", "--plot", "nowhere/lab.png"], "is in no directory"),
         (["single", "--sync-rate", "often"], "often"),
     ],
@@ -66,7 +69,14 @@ def test_what_differs_or_came_too_late_fails(
     measured: float, late: float, code: int, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def ran(setup: Setup) -> tuple[list[LabRow], dict[str, Any]]:
-        facts = {"changes": 1000, "polls": [70], "late_seconds": late, "taken_from_peers": [0], "whole_seconds": 3.0}
+        facts = {
+            "changes": 1000,
+            "polls": [70],
+            "late_seconds": late,
+            "taken_from_peers": [0],
+            "left": 0,
+            "whole_seconds": 3.0,
+        }
         return [LabRow("replica 1", 0.5, MeasuredFreshness(measured, 0.01))], facts
 
     monkeypatch.setattr(command, "experiment", ran)

@@ -13,7 +13,7 @@ import pytest
 
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.engine.claiming import claim_now
-from unstale.engine.peers import BAN, OVERLAP, PATIENCE, REST, Peers, PeerTerms
+from unstale.engine.peers import BAN, MOST, OVERLAP, PATIENCE, REST, Peers, PeerTerms
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
@@ -257,3 +257,49 @@ def test_whoever_is_asked_asks_back_once_and_only_peers(tmp_path: Path) -> None:
     assert scene.peering.back == ["http://me", ""]
     assert asyncio.run(scene.peers.asked_by("http://stranger")) == 0
     assert len(scene.peering.back) == 2
+
+
+def test_peers_heard_of_come_and_go_with_the_lists(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "a.db", peers=())
+    assert (scene.contact(), scene.peering.asked) == (0, [])
+    scene.peers.heard(A, ["http://p", "http://q"])
+    scene.peers.heard(B, ["http://p"])
+    for _ in range(30):
+        scene.contact()
+    assert {peer for peer, _ in scene.peering.asked} == {"http://p", "http://q"}
+    scene.peers.heard(A, ["http://r"])
+    assert set(scene.peers.peers) == {"http://p", "http://r"}, "one list still names p"
+    scene.peers.heard(B, [])
+    assert set(scene.peers.peers) == {"http://r"}
+
+
+def test_who_is_named_in_the_settings_stays_and_so_does_a_liar(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "a.db", peers=("http://p",))
+    scene.peers.heard(A, ["http://p", "http://liar"])
+    scene.peers.peers["http://liar"].bans = 1
+    scene.peers.heard(A, [])
+    assert set(scene.peers.peers) == {"http://p", "http://liar"}
+    scene.peers.heard(A, [f"http://{i}" for i in range(MOST + 9)])
+    assert len(scene.peers.peers) == MOST
+
+
+def test_recent_peers_are_asked_only_for_what_they_polled_last(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "a.db", peers=(), choose="recent")
+    scene.peering.copies = {A: (START + 1, b"a"), B: (START + 1, b"b")}
+    scene.peers.heard(A, ["http://p", "http://q"])
+    scene.peers.heard(B, ["http://q", "http://p"])
+    assert scene.contact() == 2
+    assert sorted(scene.peering.asked) == [("http://p", -OVERLAP), ("http://q", -OVERLAP)]
+    assert sorted(source for source, _ in scene.news) == scene.ids
+    scene.peers.heard(B, ["http://p"])
+    scene.news.clear()
+    scene.contact()
+    # what it holds of sources that it was not asked for is not known: everything is asked for again
+    assert scene.peering.asked[2:] == [("http://p", -OVERLAP)]
+
+
+def test_another_is_asked_for_one_who_is_gone(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "a.db", peers=("http://p", "http://q", "http://r"))
+    scene.peering.answer = Digest(reason="no answer")
+    scene.contact()
+    assert len(scene.peering.asked) == 2, "one and, as it fails, one more"

@@ -6,10 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from unstale.core.learning.learner import Learner
+from unstale.keeper.outcomes import Outcome
 from unstale.keeper.scheduler import Scheduler
 
 START = 1_700_000_000.0
@@ -189,3 +191,35 @@ class KeeperMachine(RuleBasedStateMachine):
 
 
 TestKeeperMachine = KeeperMachine.TestCase
+
+
+def test_what_a_peer_saw_teaches_but_leaves_our_turn() -> None:
+    ours, told = (Scheduler(price=1.0, mean_interval=100.0) for _ in range(2))
+    for scheduler in (ours, told):
+        scheduler.add("news", 0.0)
+        scheduler.record([Outcome("news", "unchanged", 100.0 * n) for n in range(1, 6)])
+    before = told.due_of("news")
+    told.record(Outcome("news", "unchanged", 560.0, by_peer=True))
+    ours.record(Outcome("news", "unchanged", 560.0))
+    # both know as much, so both want the same wait, within jitter; ours is counted from the look, not from our turn
+    assert told.due_of("news") == pytest.approx(ours.due_of("news") - 60.0, rel=1e-6)
+    assert abs(told.due_of("news") - before) < 30.0
+    told.record(Outcome("news", "unchanged", 580.0, by_peer=True))
+    assert abs(told.due_of("news") - before) < 40.0, "however many tell us"
+    told.record(Outcome("news", "unchanged", 640.0))
+    ours.record([Outcome("news", "unchanged", 580.0), Outcome("news", "unchanged", 640.0)])
+    assert told.due_of("news") == pytest.approx(ours.due_of("news"), rel=1e-6), "our own look begins our turn anew"
+
+
+def test_who_follows_looks_when_the_upstream_has_looked() -> None:
+    scheduler = Scheduler(price=1.0, mean_interval=100.0)
+    scheduler.add(["near", "far"], 0.0)
+    scheduler.record([Outcome(name, "unchanged", 100.0 * n) for n in range(1, 6) for name in ("near", "far")])
+    planned = scheduler.due_of("near")
+    # it looks again before our time, and not again until after it: what we saw then is what we would see at our time
+    soon = 0.8 * (planned - 500.0)
+    scheduler.record(Outcome("near", "unchanged", 600.0, not_before=600.0 + soon, followed=True))
+    assert scheduler.due_of("near") == 600.0 + soon
+    # one that looks many times before our time is asked in our time
+    scheduler.record(Outcome("far", "unchanged", 600.0, not_before=600.0 + 0.1 * soon, followed=True))
+    assert scheduler.due_of("far") > 600.0 + 0.5 * soon

@@ -284,3 +284,18 @@ def test_time_does_not_jump(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> 
     before = origin.now()
     monkeypatch.setattr(time, "time", lambda: 0.0)
     assert 0.0 <= origin.now() - before < 5.0
+
+
+def test_replicas_hear_of_each_other_newest_first(origin: Origin) -> None:
+    def asked(path: str, who: str) -> str:
+        return headers(curl("-i", origin.address + path, "-H", f"Replica-Address: {who}"))["replica-recent"]
+
+    assert asked("/s/0", '"http://127.0.0.1:1"') == ""
+    assert asked("/s/0", '"http://127.0.0.1:2"') == '"http://127.0.0.1:1"'
+    assert asked("/s/0", '"http://127.0.0.1:3"') == '"http://127.0.0.1:2", "http://127.0.0.1:1"'
+    assert asked("/s/1", '"http://127.0.0.1:3"') == "", "every source has its own list"
+    assert asked("/s/1", '"http://127.0.0.1:2"; leaving') == ""
+    assert asked("/s/0", '"http://127.0.0.1:1"') == '"http://127.0.0.1:3"'
+    assert "replica-recent" not in headers(curl("-i", origin.address + "/s/0")), (
+        "who does not say who it is hears nothing"
+    )

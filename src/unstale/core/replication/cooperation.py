@@ -5,6 +5,7 @@ Rules of this file:
    the freshest answer. Changes, polls and contacts are Poisson; other processes are simulated (`spread`, `sim`).
 2. A change makes every replica stale at once. Until the next one the number of fresh replicas only grows, by one
    at a time: a pure birth chain begun anew at each change, which needs no matrix.
+3. If replicas leave and others come in their place, with nothing yet, the chain also steps down.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from unstale.errors import require
 
 
 def cooperative_freshness(
-    change_rate: float, source_rate: float, peer_rate: float, replicas: int, peers: int = 1, *, both: bool = False
+    change_rate: float,
+    source_rate: float,
+    peer_rate: float,
+    replicas: int,
+    peers: int = 1,
+    *,
+    both: bool = False,
+    leave_rate: float = 0.0,
 ) -> float:
     """Freshness of each of m replicas that poll the source and ask `peers` random ones of each other.
 
@@ -28,24 +36,46 @@ def cooperative_freshness(
     At a given number of answers, peers·peer_rate, one peer per contact is best, as cⱼ/peers ≤ j/(m−1); with
     peer_rate inf all replicas are one that polls m times as often (theorem 6). If `both` ends of a contact take what
     the other has that is newer, a fresh one helps as often by asking as by being asked: one peer per contact counts
-    exactly twice. All exponential, exact to m roundings. [004 sect. VI, simulated there; Figure 11; both: VI-C].
+    exactly twice. Each leaves at `leave_rate` for another that begins with nothing: a step back from j at j·leave_rate.
+    All exponential, exact to m roundings. [004 sect. VI, simulated there; Figure 11; both: VI-C].
 
     >>> round(cooperative_freshness(1.0, 1.0, 10.0, 10), 12)
     0.767861185711
     >>> round(cooperative_freshness(1.0, 1.0, 5.0, 10, both=True), 12)
     0.767861185711
+    >>> round(cooperative_freshness(1.0, 1.0, 0.0, 10, leave_rate=2.0), 12)
+    0.25
     """
     change_rate, source_rate, m, k = _checked(change_rate, source_rate, replicas, peers)
     peer_rate = number("peer_rate", peer_rate, least=0, infinite=True, remedy="give contacts per replica and time")
     require(not both or k < 2, "peers", k, "must be 1 if both ends take", "with several, many become fresh at once")
     peer_rate *= 2.0 if both else 1.0
-    if change_rate == 0:
+    leave_rate = number("leave_rate", leave_rate, least=0, remedy="give how often each is replaced, per unit of time")
+    if change_rate == leave_rate == 0:
         return 1.0
     with np.errstate(all="ignore"):
         met = meeting_chance(m, k)
         others = np.where(met > 0, peer_rate * met, 0.0)
         steps = np.arange(m, 0.0, -1.0) * (source_rate + others)
+        if leave_rate > 0:
+            return _replaced(change_rate, steps, leave_rate)
         return float(np.cumprod(1.0 / (1.0 + change_rate / steps)).mean())
+
+
+def _replaced(change_rate: float, up: Floats, leave_rate: float) -> float:
+    """Mean share of fresh ones in the stationary chain: up by polls and contacts, down by leaving, to 0 by changes.
+
+    What flows from j − 1 to j flows back from j by leaving, and from j and above by changes. So the weights follow from
+    the top down by additions alone; only their shares are kept, which are bounded.
+    """
+    m = len(up)
+    share, mean = 1.0, float(m)
+    for j in range(m, 0, -1):
+        # the weight of j − 1 beside all above it
+        flow = j * leave_rate * share + change_rate
+        below = flow / (flow + float(up[j - 1])) if flow > 0 else 0.0
+        share, mean = below, mean + (j - 1 - mean) * below
+    return mean / m
 
 
 def meeting_chance(replicas: int, peers: int) -> Floats:

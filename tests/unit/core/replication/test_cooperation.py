@@ -13,7 +13,7 @@ from unstale.core.replication.spread import drawn_freshness, spread_times
 from unstale.errors import InfeasibleError, InputError
 
 
-def solved(change_rate: float, source_rate: float, peer_rate: float, m: int, k: int) -> float:
+def solved(change_rate: float, source_rate: float, peer_rate: float, m: int, k: int, leave_rate: float = 0.0) -> float:
     """Mean share of fresh replicas from the balance equations of the whole chain, its contacts counted out."""
     flow = np.zeros((m + 1, m + 1))
     for n in range(m + 1):
@@ -21,6 +21,7 @@ def solved(change_rate: float, source_rate: float, peer_rate: float, m: int, k: 
             meets = 1 - math.comb(m - 1 - n, k) / math.comb(m - 1, k) if m > 1 else 0
             flow[n, n + 1] += (m - n) * (source_rate + peer_rate * meets)
         flow[n, 0] += change_rate
+        flow[n, max(n - 1, 0)] += n * leave_rate
     flow -= np.diag(flow.sum(axis=1))
     equations = np.vstack([flow.T[:-1], np.ones(m + 1)])
     return float(np.linalg.solve(equations, np.append(np.zeros(m), 1.0)) @ np.arange(m + 1)) / m
@@ -32,6 +33,28 @@ def solved(change_rate: float, source_rate: float, peer_rate: float, m: int, k: 
 )
 def test_the_chain_equals_its_balance_equations(rates: tuple[float, float, float], m: int, k: int) -> None:
     assert cooperative_freshness(*rates, m, k) == pytest.approx(solved(*rates, m, k), rel=1e-12)
+
+
+@pytest.mark.parametrize("leave_rate", [1e-9, 0.1, 3.0])
+@pytest.mark.parametrize(
+    ("rates", "m", "k"), [((1, 1, 10), 10, 1), ((1, 1, 10), 10, 4), ((3, 0.2, 7), 1, 1), ((0, 0.01, 9), 200, 3)]
+)
+def test_replicas_that_leave_are_a_step_back(
+    rates: tuple[float, float, float], m: int, k: int, leave_rate: float
+) -> None:
+    got = cooperative_freshness(*rates, m, k, leave_rate=leave_rate)
+    assert got == pytest.approx(solved(*rates, m, k, leave_rate), rel=1e-9)
+
+
+def test_limits_of_leaving() -> None:
+    # without talk it is one more way to be stale
+    assert cooperative_freshness(1.0, 0.5, 0.0, 7, leave_rate=0.5) == pytest.approx(1 / 4, rel=1e-14)
+    assert cooperative_freshness(1.0, 1.0, 10.0, 10, leave_rate=1e-13) == pytest.approx(
+        cooperative_freshness(1.0, 1.0, 10.0, 10), rel=1e-11
+    )
+    assert cooperative_freshness(1.0, 0.0, 9.0, 3, leave_rate=1.0) == 0.0
+    # so much talk that whoever is stale asks a fresh one at once: only all of them together can be stale
+    assert cooperative_freshness(1.0, 1.0, math.inf, 3, leave_rate=1e-12) == pytest.approx(3 / 4, rel=1e-9)
 
 
 @pytest.mark.parametrize(("m", "k"), [(2, 1), (7, 3), (300, 17), (3000, 2999)])

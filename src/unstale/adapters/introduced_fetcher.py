@@ -1,0 +1,51 @@
+"""HTTP polls that say which replica polls, and hear which others poll the same source (`unstale.replica_list`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from urllib.parse import parse_qs, urlsplit
+
+from unstale.adapters.addresses import Gate
+from unstale.adapters.flight import Flight, Replied
+from unstale.adapters.http_fetcher import HttpFetcher
+from unstale.adapters.transfer import TransferReply
+from unstale.ports import Request
+from unstale.replica_list import ASKING, RECENT, read, written
+
+Heard = Callable[[str, Sequence[str]], None]
+
+
+class IntroducedFetcher(HttpFetcher):
+    """An HTTP fetcher of the replica that serves at `here`; `heard` is told of a source the others, newest first.
+
+    The source may be asked itself or through a first replica: both keep such lists. Who keeps none says nothing, and
+    nobody is told.
+    """
+
+    def __init__(self, gate: Gate, *, here: str, heard: Heard) -> None:
+        super().__init__(gate)
+        self._here, self._heard = written([here]), heard
+
+    async def leave(self, request: Request) -> None:
+        """Say that this replica polls no more."""
+        await self.look(replace(request, headers={**request.headers, ASKING: f"{self._here}; leaving"}))
+
+    def _begin(self, request: Request, replied: Replied) -> Flight:
+        def heard(reply: TransferReply | Exception) -> None:
+            named = None if isinstance(reply, Exception) else reply.headers.get(RECENT.lower())
+            if named is not None:
+                self._heard(_source(request.address), read(named))
+            replied(reply)
+
+        return super()._begin(replace(request, headers={ASKING: self._here, **request.headers}), heard)
+
+
+def _source(address: str) -> str:
+    """The source that a poll is of: one of a replica's copy names it.
+
+    >>> _source("http://a:8600/copy?source=https%3A%2F%2Fexample.org%2F"), _source("https://example.org/?source=x")
+    ('https://example.org/', 'https://example.org/?source=x')
+    """
+    parts = urlsplit(address)
+    return parse_qs(parts.query).get("source", [address])[0] if parts.path == "/copy" else address
