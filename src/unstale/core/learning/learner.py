@@ -46,6 +46,8 @@ _CREDIT, _CONTRAST = 10.0, 1.15
 _MOVED = 0.03
 #: what the tallies of clock and bursts keep from one look at the fleet to the next
 _KEPT, _KEPT_HOURS = 0.9, 0.97
+#: a prior whose mean has moved so far, in logarithms, was a guess: what was judged by it is forgotten
+_WRONG = 0.3
 #: sources beyond this many are thinned, to look at what they share and to find a price
 _ENOUGH, _PRICED = 50_000, 100_000
 #: looks at a fleet for one price, each nearer to it, and how far from one to the next, in logarithms
@@ -229,7 +231,11 @@ class Learner:
     def review(self) -> None:
         """Look at the fleet as a whole again: its prior, the half-lives' weights, the clock of its week."""
         seen = said(self.columns.rows, len(HALF_LIVES))
+        before = self.shared.prior[0] / self.shared.prior[1]
         self.shared.prior[:] = fit_prior(seen, (self.shared.prior[0], self.shared.prior[1]), self.scale)
+        if abs(math.log(self.shared.prior[0] / self.shared.prior[1] / before)) > _WRONG:
+            # What seemed to be bursts was the prior's error.
+            self.timing.silences[:] = self.timing.credit[:] = 0.0
         self.shared.favour[:] = shares(weights(self.columns, self.shared, self._step, self._room))
         by_clock, by_bursts = self.timing.credit > _CREDIT
         clock = learned_clock(self.timing.hours, False)
