@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from urllib.parse import parse_qs, urlsplit
 
 from unstale.adapters.addresses import Gate
 from unstale.adapters.flight import Flight, Replied
@@ -19,8 +18,7 @@ Heard = Callable[[str, Sequence[str]], None]
 class IntroducedFetcher(HttpFetcher):
     """An HTTP fetcher of the replica that serves at `here`; `heard` is told of a source the others, newest first.
 
-    The source may be asked itself or through a first replica: both keep such lists. Who keeps none says nothing, and
-    nobody is told.
+    A source that keeps no list says nothing, and nobody is told.
     """
 
     def __init__(self, gate: Gate, *, here: str, heard: Heard) -> None:
@@ -35,17 +33,7 @@ class IntroducedFetcher(HttpFetcher):
         def heard(reply: TransferReply | Exception) -> None:
             named = None if isinstance(reply, Exception) else reply.headers.get(RECENT.lower())
             if named is not None:
-                self._heard(_source(request.address), read(named))
+                self._heard(request.address, read(named))
             replied(reply)
 
         return super()._begin(replace(request, headers={ASKING: self._here, **request.headers}), heard)
-
-
-def _source(address: str) -> str:
-    """The source that a poll is of: one of a replica's copy names it.
-
-    >>> _source("http://a:8600/copy?source=https%3A%2F%2Fexample.org%2F"), _source("https://example.org/?source=x")
-    ('https://example.org/', 'https://example.org/?source=x')
-    """
-    parts = urlsplit(address)
-    return parse_qs(parts.query).get("source", [address])[0] if parts.path == "/copy" else address
