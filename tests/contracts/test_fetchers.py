@@ -9,7 +9,7 @@ import pkgutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -27,6 +27,7 @@ from unstale.adapters.admission import Admission
 from unstale.adapters.feed_fetcher import FeedFetcher
 from unstale.adapters.file_fetcher import FileFetcher
 from unstale.adapters.http_fetcher import HttpFetcher
+from unstale.adapters.introduced_fetcher import IntroducedFetcher
 from unstale.adapters.memory_fetcher import MemoryFetcher
 from unstale.adapters.polite_fetcher import PoliteFetcher
 from unstale.adapters.replica_fetcher import ReplicaFetcher
@@ -216,6 +217,17 @@ async def polite() -> AsyncIterator[World]:
 
 
 @asynccontextmanager
+async def introduced() -> AsyncIterator[World]:
+    async with http(replica_recent='"http://127.0.0.1:9"') as world:
+        told: list[tuple[str, Sequence[str]]] = []
+        fetcher = IntroducedFetcher(
+            Gate(["127.0.0.1/32"]), here="http://127.0.0.1:1", heard=lambda *heard: told.append(heard), now=lambda: NOW
+        )
+        yield replace(world, fetcher=fetcher)
+        await fetcher.close()
+
+
+@asynccontextmanager
 async def replica() -> AsyncIterator[World]:
     async with http(replica_status=f"as-of=@{NOW:.0f}, version=1, hops=1") as world:
         assert isinstance(world.fetcher, HttpFetcher)
@@ -226,6 +238,7 @@ EXAMPLES: dict[str, Callable[[], AbstractAsyncContextManager[World]]] = {
     "FeedFetcher": feed,
     "FileFetcher": files,
     "HttpFetcher": http,
+    "IntroducedFetcher": introduced,
     "MemoryFetcher": memory,
     "PoliteFetcher": polite,
     "ReplicaFetcher": replica,
@@ -326,7 +339,9 @@ def quickly(
 
 
 #: those that need not be awaited, once more without it
-QUICK = {f"{name}, not awaited": quickly(EXAMPLES[name]) for name in ("HttpFetcher", "PoliteFetcher")}
+QUICK = {
+    f"{name}, not awaited": quickly(EXAMPLES[name]) for name in ("HttpFetcher", "IntroducedFetcher", "PoliteFetcher")
+}
 
 
 def test_every_fetcher_that_need_not_be_awaited_has_an_example() -> None:

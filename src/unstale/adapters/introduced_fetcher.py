@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -21,8 +22,8 @@ class IntroducedFetcher(HttpFetcher):
     A source that keeps no list says nothing, and nobody is told.
     """
 
-    def __init__(self, gate: Gate, *, here: str, heard: Heard) -> None:
-        super().__init__(gate)
+    def __init__(self, gate: Gate, *, here: str, heard: Heard, now: Callable[[], float] = time.time) -> None:
+        super().__init__(gate, now=now)
         self._here, self._heard = written([here]), heard
 
     async def leave(self, request: Request) -> None:

@@ -74,7 +74,7 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
 
 def tell(kept: Kept, ear: Ear, **said: Any) -> tuple[int, str]:
     one = replace(OnChange(), **said)
-    made = Receiver(ear, one, Turn(kept.shelf), content_of, Near(), "http://home")
+    made = Receiver(ear, one, Turn(kept.shelf), content_of, Near(), "http://base")
     return asyncio.run(made.tell(kept.store.events("ear", 100)))
 
 
@@ -89,7 +89,7 @@ def test_changes_are_described_and_first_copies_are_none(kept: Kept) -> None:
     assert tell(kept, ear) == (4, "")
     assert [(one.source, one.version) for one in ear.heard] == [(1, 2), (2, 2)]
     first = ear.heard[0]
-    assert (first.title, first.tags, first.link) == ("Trains", ("a", "b"), "http://home/#/sources/1?new=2")
+    assert (first.title, first.tags, first.link) == ("Trains", ("a", "b"), "http://base/#/sources/1?new=2")
     assert first.lines == (("-", "Nine trains"), ("-", "1"), ("+", "Eight trains"), ("+", "2"))
     assert not first.more
 

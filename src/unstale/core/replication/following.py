@@ -22,7 +22,7 @@ def followed_levels(change_rate: float, sync_rate: float, delay: float, depth: i
     Poisson changes. [after 004 sect. V, where polls are independent of each other].
 
     >>> [round(level, 4) for level in followed_levels(0.1, 0.2, 1.0, 3)]
-    [0.7869, 0.7488, 0.6776]
+    [0.7869, 0.7489, 0.6776]
     >>> [round(level, 4) for level in followed_levels(0.1, 0.2, 0.0, 2)]
     [0.7869, 0.7869]
     """
