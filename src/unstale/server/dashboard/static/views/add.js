@@ -27,7 +27,7 @@ export async function add(place, context) {
   let kind = "";
   let turn = 0;
 
-  const typed = () => lines(text.value).map((one) => (NAME.test(one) ? `https://${one}` : one)).join("\n");
+  const typed = () => lines(text.value).map((one) => (NAME.test(one.split(/\s/)[0]) ? `https://${one}` : one)).join("\n");
   async function judge() {
     const mine = ++turn;
     const said = content || typed();
@@ -82,7 +82,8 @@ export async function add(place, context) {
     put.disabled = true;
     const own = words(tags.value);
     try {
-      if (found.sources === 1 && !found.bad && (kind || title.value)) {
+      // A line that says more than an address is read as a list.
+      if (found.sources === 1 && !found.bad && (kind || title.value) && !/\s/.test(content || typed())) {
         const options = { ...(title.value ? { title: title.value } : {}), ...(own.length || found.first[0].tags.length ? { tags: [...found.first[0].tags, ...own] } : {}) };
         const { ids } = await send("POST", "/api/v1/sources?replace=true", [{ address: typed() || found.first[0].address, ...(kind ? { kind } : {}), options }]);
         note("Added: it is polled as soon as the budget allows.");
