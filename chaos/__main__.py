@@ -55,6 +55,7 @@ class Campaign:
 
 _KILLED = ("lost", "corrupt", "torn", "miscounted", "halves")
 _CLOCK = ("late sources", "seconds over twice the budget", "faults", "negative durations", "observations dropped")
+_GROWN = ("files grown by a fifth", "memory grown by 16 MB", "more open files", "damaged", "miscounted")
 CAMPAIGNS = {
     "kills": Campaign("kills", "polling", 10_000, 50, _KILLED),
     "command kills": Campaign("kills", "commands", 3_000, 30, _KILLED),
@@ -71,6 +72,10 @@ CAMPAIGNS = {
     "month down": Campaign("telling", "month", 300_000, 300_000, ("missing", "out of order"), 6_000, measured=True),
     "clock jumps": Campaign("clocks", "jumps", 1_000, 100, _CLOCK, 10),
     "hostile": Campaign("hostile", "hostile", 120, 120, (), 10, ("percent kept", 95), True),
+    "memory": Campaign("memory", "memory", 1, 1, ("over 256 MB of its own",), 1, measured=True),
+    "network": Campaign("network", "network", 500, 500, ("miscounted", "wrong copies", "damaged"), 60, measured=True),
+    "soak": Campaign("long", "soak", 365, 365, _GROWN, 8, measured=True),
+    "overload": Campaign("long", "overload", 3, 3, ("not recovered in two minutes", "unbounded"), 3, measured=True),
     "fuzzing": Campaign("__main__", "_fuzzing", 600, 600, ("broken",), 2, measured=True),
 }
 

@@ -14,7 +14,18 @@ from unstale.adapters.sqlite_store import SqliteStore
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Entry, Listing
 
-READING = ["status", "status --json", "list", "get a.org", "history a.org", "explain a.org", "doctor --quick"]
+READING = [
+    "status",
+    "status --json",
+    "list",
+    "get a.org",
+    "history a.org",
+    "explain a.org",
+    "doctor --quick",
+    "doctor --scrub",
+    "signals",
+    "budget",
+]
 WRITING = ["run --for 1s", "add https://c.org/", "edit a.org --weight 2", "hint a.org", "import list.txt"]
 #: runs commands one after the other, and prints what each printed, as JSON
 COMMANDS = """
