@@ -50,8 +50,10 @@ class Relay:
             up = asyncio.create_task(self._pass(reader, there[1], "let through"))
             await self._pass(there[0], writer, fate)
             up.cancel()
-        except OSError:
-            pass
+            await asyncio.gather(up, return_exceptions=True)
+        except (OSError, asyncio.CancelledError):
+            # Either end has gone, or all is over: that is what a relay is there for.
+            return
         finally:
             for one in (writer, there[1] if there else writer):
                 one.close()
