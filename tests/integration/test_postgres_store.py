@@ -19,7 +19,7 @@ from unstale.adapters import postgres_observations, postgres_schema
 from unstale.adapters.postgres_crew import PostgresCrew, even_shares
 from unstale.adapters.postgres_hosts import MANY, Grant
 from unstale.adapters.postgres_replica import PostgresReplica
-from unstale.adapters.postgres_schema import MIGRATIONS
+from unstale.adapters.postgres_schema import MIGRATIONS, worded
 from unstale.adapters.postgres_store import PostgresStore
 from unstale.errors import InputError, StoreError
 from unstale.keeper.outcomes import Answer
@@ -275,6 +275,31 @@ def test_a_host_is_polled_as_if_there_were_one_worker(opened: Any) -> None:
     assert len(claim(one, 160.1 + 5.0 + Grant(5.0).late + 0.01)) == 1
     one.heard([HostNews(ids[0], 200.0, False, None, 0.0), HostNews(ids[0], 200.0, True, None, 0.0)])
     assert one._db.execute("SELECT blocked, refusals FROM hosts WHERE name = 'h'").fetchone() == (230.0, 1)
+
+
+def test_a_session_that_the_server_ended_for_being_idle_is_begun_anew(opened: Any, server: Postgres) -> None:
+    store = opened()
+    (source,) = store.add([Listing("http://h/0")], 0.0)
+    tries = 0
+
+    def stopped(db: Any, again: bool) -> int:
+        # As if the process had been stopped in the middle of a transaction.
+        nonlocal tries
+        tries += 1
+        if not again:
+            db.execute("SET LOCAL idle_in_transaction_session_timeout = 1")
+            pid = db.info.backend_pid
+            with server.connect() as other:
+                gone = "SELECT count(*) FROM pg_stat_activity WHERE pid = %s"
+                while other.execute(gone, (pid,)).fetchone() != (0,):
+                    time.sleep(0.01)
+        return len(db.execute("SELECT id FROM sources").fetchall())
+
+    assert store._write(stopped) == 1
+    assert tries == 2
+    with pytest.raises(StoreError, match="ended our session, which was idle for too long: try again"), worded("x"):
+        raise psycopg.errors.IdleInTransactionSessionTimeout("terminating connection")
+    assert store.claim(1.0, 9, lease=60.0, owner="a")[0].source == source
 
 
 def test_at_a_host_with_more_sources_than_turns_none_starves(opened: Any) -> None:

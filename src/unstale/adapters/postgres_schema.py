@@ -233,9 +233,13 @@ def lock(db: Connection, kind: int) -> None:
     db.execute("SELECT pg_advisory_xact_lock(hashtext('unstale ' || current_setting('search_path')), %s)", (kind,))
 
 
+#: a process that was stopped in a transaction, or long idle, finds its session ended by the server
+_TIMED_OUT = errors.IdleInTransactionSessionTimeout | errors.IdleSessionTimeout
+
+
 def lost(error: BaseException, db: Connection | None) -> bool:
     """Whether this was the connection's end, or the server's: trying again on a new one can help."""
-    if isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow):
+    if isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow | _TIMED_OUT):
         return True
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (db is None or bool(db.closed))
 
@@ -259,6 +263,8 @@ def _words(error: psycopg.Error) -> tuple[str, str]:
         return "does not let this user do that", "grant the rights, or connect as another user"
     if isinstance(error, errors.LockNotAvailable | errors.DeadlockDetected | errors.SerializationFailure):
         return "is held by another process", "end what holds it, or try again"
+    if isinstance(error, _TIMED_OUT):
+        return "ended our session, which was idle for too long", "try again; nothing of it was recorded"
     if isinstance(error, errors.UndefinedTable | errors.UndefinedColumn):
         return "has lost a table that belongs to it", "restore a backup"
     text = str(error)
