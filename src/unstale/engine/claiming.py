@@ -104,7 +104,7 @@ class Claiming:
         room = min(BATCH, free, int(fleet.bucket.level(now) / dearest + 1e-9))
         if len(self._polls.ahead) > AHEAD // 2:
             # Few large claims cost less than many small ones.
-            return min(BEAT, idle)
+            return min(LOOK, idle)
         if room < 1:
             pause = fleet.bucket.wait(dearest, now) if free > 0 else LOOK
             return min(max(pause, BEAT), idle)
