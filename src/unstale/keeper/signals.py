@@ -17,10 +17,10 @@ from unstale.core.learning.columns import Bits, Integers, expected_cost
 from unstale.core.learning.learner import HALF_LIVES, Learner
 from unstale.core.signals.choices import Mind, due_times, look, pending, renew_rates, worth_polling_of
 from unstale.core.signals.columns import collection_columns, member_columns
-from unstale.core.signals.hearing import hear, taught_all
+from unstale.core.signals.hearing import distinct, hear, taught_all
 from unstale.core.signals.pricing import price_near
 from unstale.core.signals.scalars import plain_table
-from unstale.core.signals.trust import CREDIT, judge, unproven
+from unstale.core.signals.trust import CREDIT, PROVEN, judge, unproven
 
 #: trial listings take at most this share of the budget, those of collections that are new another
 _TRIAL, _NEW = 0.005, 0.05
@@ -30,8 +30,8 @@ _FARTHEST, _FREE = 0.7, 12.0
 #: intervals that are tried for a listing
 _GRID = 32
 #: half-lives compete in units of the mean interval, or of this many mean gaps where signals show every change: where
-#: they are used, and the fleet's credit is so high that a liar's would not have come so far by chance
-_UNIT, _PROVEN = 0.3, 20.0
+#: they are used, and have proved good
+_UNIT = 0.3
 
 
 class Signals:
@@ -60,7 +60,7 @@ class Signals:
         self.foretold = 0.0
         least = max(0.5 * float(cost.min(initial=1.0)) / self._budget, 1e-4 * scale)
         self._grid = np.geomspace(least, max(self.trial, 3.0 * scale, 2.0 * least), _GRID)
-        self._table, self._row = plain_table(), np.zeros(learner.columns.rows.shape[1])
+        self._table = plain_table()
         self._settle()
 
     def told(self, g: int, now: float, rows: Integers, told: Floats, hole: float, price: float) -> Integers:
@@ -68,7 +68,7 @@ class Signals:
         whole, mind = self.which[self.starts[g] : self.starts[g + 1]], self.mind()
         if not hear(g, now, rows, np.minimum(told, now), hole, whole, mind) or not self.collections.used[g]:
             return np.empty(0, np.int64)
-        awake = np.unique(rows[np.isfinite(self._learner.columns.last[rows])])
+        awake = distinct(rows[np.isfinite(self._learner.columns.last[rows])])
         return awake[worth_polling_of(awake, g, now, price, mind)]
 
     def learn(self, rows: Integers, polled_at: Floats, changed: Bits, modified: Floats) -> Floats:
@@ -84,7 +84,7 @@ class Signals:
         learner = self._learner
         learner.review()
         unit = learner.scale
-        if self.collections.used.any() and self.fleet[CREDIT] >= _PROVEN:
+        if self.collections.used.any() and self.fleet[CREDIT] >= PROVEN:
             unit = min(unit, _UNIT / float(self.members.rate[self.which].mean()))
         learner.shared.half_lives[:] = unit * np.array(HALF_LIVES)
 
@@ -141,7 +141,6 @@ class Signals:
             self.collections,
             self.fleet,
             learner._room,
-            self._row,
         )
 
     def _settle(self) -> None:

@@ -68,6 +68,23 @@ def test_a_liar_costs_little(fleet: Setting, liar: str, each: float) -> None:
     assert fresh(fleet, each, Sees(liar=liar)) > plain(fleet, each) - 0.01
 
 
+def test_a_fleet_that_begins_quietly_and_changes_in_bursts_is_no_worse_for_its_listing() -> None:
+    """Rates that are believed low at first, then more at once than a look can pay: what is cut short is not demand."""
+    rng = np.random.default_rng(5)
+    times = []
+    for k in range(30):
+        begin = rng.uniform(0.05, 0.7) * 1000 * DAY
+        starts = np.cumsum(rng.exponential(40 * DAY / (k + 1), 40 * (k + 1))) + begin
+        bursts = [start + np.cumsum(rng.exponential(0.2 * DAY, rng.geometric(0.2))) for start in starts]
+        whole = np.concatenate(bursts)
+        times.append(np.sort(whole[whole < 1000 * DAY]))
+    names = [f"s{i:02}" for i in range(30)]
+    trace = Trace.coded(names, np.repeat(np.arange(30), [len(t) for t in times]), np.concatenate(times))
+    setting = Setting(trace, 0.0, 400 * DAY, 1000 * DAY, np.ones(30))
+    for each in (0.3, 1.0):
+        assert fresh(setting, each, Sees()) > plain(setting, each) + 0.02
+
+
 def test_what_polls_say_of_the_last_change_helps(fleet: Setting) -> None:
     polls, listings = listed(fleet, 1.0, 1, Sees(listing=False, modified=True))
     assert len(listings) == 0

@@ -35,6 +35,7 @@ _NEGLIGIBLE = 1e-4
 #: intervals are solved to this share of themselves
 _CLOSE = 1e-3
 _STEPS = 60
+_LN2 = math.log(2.0)
 #: the least probability an outcome is given: no surprise can rule a half-life out for ever
 _LEAST = 1e-12
 #: intervals that differ by less are taken for equal
@@ -185,6 +186,41 @@ def learn(row: Floats, shared: Shared, at: Scratch, elapsed: float, passed: floa
         kept = 2.0 ** (-elapsed / shared.half_lives[k])
         row[k] = max(kept * row[k] + shape, 0.0)
         row[count + k] = max(kept * row[count + k] + exposure, 0.0)
+
+
+@compiled
+def rate_if(row: Floats, shared: Shared, at: Scratch, quiet: float, since: float, twice: bool) -> float:
+    """The mean change rate that a row would have if nothing had changed for `quiet`, then something, `since` ago.
+
+    Without a change if `since` is NaN. The same as to `learn` all of it and `gather`, in one pass, and nothing is
+    learned. The silence since the change may count twice, with the change and as time without one: changes come in
+    bursts, so that long silence says more than a steady rate would. Who chooses by it keeps copies fresher.
+    """
+    count = len(shared.half_lives)
+    highest = -math.inf
+    for k in range(count):
+        shape, exposure, standing = row[k], row[count + k], row[2 * count + k]
+        if quiet > 0.0:
+            still = -(shared.prior[0] + shape) * math.log1p(quiet / (shared.prior[1] + exposure))
+            kept = math.exp(-_LN2 * quiet / shared.half_lives[k])
+            shape, exposure, standing = kept * shape, kept * exposure + quiet, MEMORY * standing + still
+        if since == since:
+            still = -(shared.prior[0] + shape) * math.log1p(since / (shared.prior[1] + exposure))
+            kept = math.exp(-_LN2 * since / shared.half_lives[k])
+            shape, exposure = kept * shape + 1.0, kept * exposure + since
+            standing = MEMORY * standing + math.log(max(-math.expm1(still), _LEAST))
+            if twice:
+                still = -(shared.prior[0] + shape) * math.log1p(since / (shared.prior[1] + exposure))
+                exposure, standing = exposure + since, MEMORY * standing + still
+        at.exposure[k] = (shared.prior[0] + shape) / (shared.prior[1] + exposure)
+        at.weight[k] = standing + shared.favour[k]
+        highest = max(highest, at.weight[k])
+    total, mean = 0.0, 0.0
+    for k in range(count):
+        weight = math.exp(at.weight[k] - highest)
+        total += weight
+        mean += weight * at.exposure[k]
+    return mean / total
 
 
 @compiled

@@ -17,10 +17,18 @@ import numpy as np
 from unstale.core.checks import Floats
 from unstale.core.learning.columns import Bits, Integers, LearnerColumns, SharedTiming
 from unstale.core.learning.compiled import compiled
-from unstale.core.learning.mixture import Scratch, Shared, gather, learn
+from unstale.core.learning.mixture import Scratch, Shared, gather, rate_if
 from unstale.core.signals.columns import CollectionColumns, MemberColumns
 from unstale.core.signals.scalars import paying, plain_gaps, poisson_tail, pushed, window_value
-from unstale.core.signals.trust import doubt_of, precision_of, silence_of
+from unstale.core.signals.trust import (
+    CREDIT,
+    PROVEN,
+    doubt_of,
+    own_precision,
+    precision_of,
+    shared_precision,
+    silence_of,
+)
 
 #: half of the logarithmic width by which what a poll must be worth differs from copy to copy, so that members that are
 #: alike do not all become worth a poll at once
@@ -37,7 +45,7 @@ _CROWDED = 1.5
 
 
 class Mind(NamedTuple):
-    """All that a brain with signals knows: beliefs, trust, and room to work in (`at`, and one spare row of beliefs)."""
+    """All that a brain with signals knows: beliefs, trust, and room to work in (`at`)."""
 
     columns: LearnerColumns
     shared: Shared
@@ -46,25 +54,17 @@ class Mind(NamedTuple):
     collections: CollectionColumns
     fleet: Floats
     at: Scratch
-    row: Floats
 
 
 @compiled
 def rate_after(i: int, now: float, told: float, mind: Mind) -> float:
     """The believed rate if the signal at `told` is true and nothing changed since; without a signal, if nothing did."""
-    row, shared, at, last = mind.row, mind.shared, mind.at, mind.columns.last[i]
-    row[:] = mind.columns.rows[i]
-    rate = gather(row, shared, at)
+    last, since, quiet = mind.columns.last[i], math.nan, 0.0
     if told > last:
-        learn(row, shared, at, told - last, told - last, False, math.nan)
-        gather(row, shared, at)
-        since = max(now - told, 1.0)
-        learn(row, shared, at, since, since, True, since)
-        rate = gather(row, shared, at)
+        quiet, since = told - last, max(now - told, 1.0)
     elif now > last:
-        learn(row, shared, at, now - last, now - last, False, math.nan)
-        rate = gather(row, shared, at)
-    return rate
+        quiet = now - last
+    return rate_if(mind.columns.rows[i], mind.shared, mind.at, quiet, since, mind.fleet[CREDIT] >= PROVEN)
 
 
 @compiled
@@ -78,15 +78,36 @@ def due_for(i: int, price: float, mind: Mind) -> float:
 def worth_polling(i: int, g: int, now: float, price: float, mind: Mind) -> bool:
     """Whether a signalled member is worth a poll now; its believed rate is renewed."""
     columns, members, collections, fleet = mind.columns, mind.members, mind.collections, mind.fleet
-    copied = columns.last[i]
-    rate = rate_after(i, now, members.told[i], mind)
+    copied, rate = columns.last[i], rate_after(i, now, members.told[i], mind)
     members.rate[i] = rate
     precision, silence = precision_of(i, g, members, collections, fleet), silence_of(g, collections, fleet)
     doubt = doubt_of(i, g, now, copied, rate, precision, silence, members, collections)
-    turn = ((i + 1) * _GOLDEN + copied * _GOLDEN) % 1.0
-    worth = pushed(rate, silence, precision, min(doubt, 50.0))[0]
-    wanted = due_for(i, price, mind) * math.exp(2.0 * _JITTER * (turn - 0.5))
-    return bool(worth >= wanted or now - copied > columns.longest[i])
+    wanted = due_for(i, price, mind) * _turn(i, copied)
+    return pushed(rate, silence, precision, min(doubt, 50.0))[0] >= wanted or now - copied > columns.longest[i]
+
+
+@compiled
+def worth_polling_of(rows: Integers, g: int, now: float, price: float, mind: Mind) -> Bits:
+    """`worth_polling` for many: what is the same for all members is asked once, and no columns are handed on."""
+    columns, members, collections, fleet = mind.columns, mind.members, mind.collections, mind.fleet
+    worth = np.zeros(len(rows), np.bool_)
+    shared, silence = shared_precision(g, collections, fleet), silence_of(g, collections, fleet)
+    for k in range(len(rows)):
+        i = rows[k]
+        copied, rate = columns.last[i], rate_after(i, now, members.told[i], mind)
+        members.rate[i] = rate
+        precision = own_precision(members.hits[i], members.tries[i], shared)
+        doubt = doubt_of(i, g, now, copied, rate, precision, silence, members, collections)
+        wanted = due_for(i, price, mind) * _turn(i, copied)
+        enough = pushed(rate, silence, precision, min(doubt, 50.0))[0] >= wanted
+        worth[k] = enough or now - copied > columns.longest[i]
+    return worth
+
+
+@compiled
+def _turn(i: int, copied: float) -> float:
+    """What a poll of a copy must be worth in terms of its due: another for each copy."""
+    return math.exp(2.0 * _JITTER * (((i + 1) * _GOLDEN + copied * _GOLDEN) % 1.0 - 0.5))
 
 
 @compiled
@@ -138,15 +159,6 @@ def next_unasked(i: int, g: int, mind: Mind) -> float:
 
 
 @compiled
-def worth_polling_of(rows: Integers, g: int, now: float, price: float, mind: Mind) -> Bits:
-    """Which of these signalled members are worth a poll now."""
-    worth = np.zeros(len(rows), np.bool_)
-    for k in range(len(rows)):
-        worth[k] = worth_polling(rows[k], g, now, price, mind)
-    return worth
-
-
-@compiled
 def due_times(rows: Integers, homes: Integers, now: float, price: float, mind: Mind) -> Floats:
     """When these members of the collections `homes`, which are used, are due.
 
@@ -190,7 +202,7 @@ def look(price: float, starts: Integers, which: Integers, grid: Floats, table: F
         collections.interval[g] = math.inf
         if not collections.trusted[g] or size == 0:
             continue
-        silence = silence_of(g, collections, fleet)
+        shared, silence = shared_precision(g, collections, fleet), silence_of(g, collections, fleet)
         plain, gain, level, cycle = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
         signals = 0.0
         for j in range(size):
@@ -198,7 +210,7 @@ def look(price: float, starts: Integers, which: Integers, grid: Floats, table: F
             rate = float(members.rate[i])
             due = price * columns.cost[i] / columns.weight[i] if columns.weight[i] > 0.0 else math.inf
             plain[j] = plain_gaps(due * rate, table)
-            precision = precision_of(i, g, members, collections, fleet)
+            precision = own_precision(members.hits[i], members.tries[i], shared)
             doubt = paying(rate, silence, precision, due, float(members.level[i]))
             members.level[i] = doubt
             gain[j] = columns.weight[i] * math.exp(-plain[j])

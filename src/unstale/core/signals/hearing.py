@@ -70,12 +70,21 @@ def _shouted(g: int, span: float, rows: Integers, whole: Integers, mind: Mind) -
     expected = 0.0
     for i in whole:
         expected += -math.expm1(-mind.members.rate[i] * span)
-    spoken = len(np.unique(rows)) / size
+    spoken = len(distinct(rows)) / size
     # The first listing speaks for itself.
     kept = _KEPT if collections.foretold[g] > 0.0 else 0.0
     collections.spoken[g] = kept * collections.spoken[g] + (1.0 - kept) * spoken
     collections.foretold[g] = kept * collections.foretold[g] + (1.0 - kept) * expected / size
     return bool(collections.spoken[g] > _SHOUTED and collections.foretold[g] < _EXPECTED)
+
+
+@compiled
+def distinct(rows: Integers) -> Integers:
+    """Each of these rows once, rising; most listings name them so."""
+    for k in range(1, len(rows)):
+        if rows[k] <= rows[k - 1]:
+            return np.unique(rows)
+    return rows
 
 
 @compiled

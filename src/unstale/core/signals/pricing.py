@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 
 #: in logarithms: the first step, and how near is near enough, in price and in spending
-_FIRST, _NEAR, _CLOSE = 0.2, 0.01, 0.005
-_WIDENED, _NARROWED = 6, 6
+_FIRST, _NEAR, _CLOSE = 0.2, 0.002, 0.005
+_WIDENED, _NARROWED = 6, 9
 
 
 def price_near(guess: float, farthest: float, spending: Callable[[float], float], wanted: float) -> float:

@@ -42,6 +42,8 @@ _AHEAD, _SWAYED = 1.0, 3.0
 _LOST, _FLEET_LOST, _WON, _FLEET_WON = -3.0, -6.0, 6.0, 0.0
 #: a collection that never lost it earns it above the first; the fleet's good name, above the second, does so too
 _EARNED, _FLEET_EARNED = 3.0, 6.0
+#: the fleet's credit where a liar's would not have come so far by chance
+PROVEN = 20.0
 #: lessons after which a collection that has not earned trust is no longer new
 PROBATION = 60.0
 #: lateness fades this much at each listing that shows a signal
@@ -54,9 +56,20 @@ HITS, TRIES, SILENT, WATCHED, CREDIT = range(5)
 @compiled
 def precision_of(i: int, g: int, members: MemberColumns, collections: CollectionColumns, fleet: Floats) -> float:
     """The share of a member's signals that is true, as far as polls have shown."""
+    return own_precision(members.hits[i], members.tries[i], shared_precision(g, collections, fleet))
+
+
+@compiled
+def shared_precision(g: int, collections: CollectionColumns, fleet: Floats) -> float:
+    """The share of a collection's signals that is true: what is believed of a member without polls."""
     of_fleet = (fleet[HITS] + _FIRST_HITS) / (fleet[TRIES] + _FIRST_TRIES)
-    shared = (collections.hits[g] + _STRENGTH * of_fleet) / (collections.tries[g] + _STRENGTH)
-    own = (members.hits[i] + _STRENGTH * shared) / (members.tries[i] + _STRENGTH)
+    return float((collections.hits[g] + _STRENGTH * of_fleet) / (collections.tries[g] + _STRENGTH))
+
+
+@compiled
+def own_precision(hits: float, tries: float, shared: float) -> float:
+    """The share of a member's signals that is true, given that of its collection."""
+    own = (hits + _STRENGTH * shared) / (tries + _STRENGTH)
     return float(min(max(own, LEAST_PRECISION), _MOST_PRECISE))
 
 

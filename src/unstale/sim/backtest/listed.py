@@ -22,10 +22,9 @@ from unstale.sim.backtest.setting import Setting
 
 #: looks at the price over the window, and at the fleet as a whole
 _LOOKS, _REVIEWS = 400, 40
-#: what was spent too little is spent within so many looks; more than so many looks' worth is forgiven
-_REPAID, _FORGIVEN = 25.0, 10.0
-#: what was saved can be spent at once up to so many looks' worth
-_SAVED = 4.0
+#: what was saved can be spent at once up to so many looks' worth; half of it is kept for when much changes at once, and
+#: what is saved beside that half is spent, or saved again, within so many looks
+_SAVED, _RESERVE, _REPAID = 4.0, 2.0, 3.0
 #: what the ratio of spent to foretold keeps from look to look
 _KEPT = 0.96
 
@@ -75,7 +74,7 @@ class _Player:
         span, n = setting.end - setting.start, len(setting)
         price = 0.5 * self.learner.typical_price()
         which, times, listings = [np.empty(0, np.int64)], [np.empty(0)], [np.empty((0, 2))]
-        owed, spent_lately, foretold_lately = 0.0, 2.0, 2.0
+        spent_lately, foretold_lately = 2.0, 2.0
         each = self.budget * span / _LOOKS
         left, everybody = 0.0, np.ones(n, np.bool_)
         for k in range(_LOOKS):
@@ -84,7 +83,7 @@ class _Player:
                 signals.review()
             correction = min(max(spent_lately / foretold_lately, 0.3), 3.0)
             left = min(left, _SAVED * each) + each
-            wanted = each * min(max(1.0 - owed / _REPAID, 0.5), 1.5) / correction
+            wanted = each * (1.0 + (left / each - 1.0 - _RESERVE) / _REPAID) / correction
             if not signals.collections.trusted.any():
                 # What falls due is counted, not guessed: spend what there is.
                 wanted = max(left, 0.01)
@@ -92,14 +91,16 @@ class _Player:
             self._appoint(now)
             # At another price they may be worth a poll: who was signalled is looked at again.
             signals.members.check[signals.members.signals > 0] = 0.0
-            rows, at, listing = self._played(now, until, price, left, k)
+            rows, at, listing, short = self._played(now, until, price, left, k)
             which.append(rows)
             times.append(at)
             listings.append(listing)
             spent = float(len(rows) + listing[:, 1].sum())
             left -= spent
-            owed = min(max(owed + spent / each - 1.0, -_FORGIVEN), _FORGIVEN)
-            spent_lately = _KEPT * spent_lately + spent / each
+            # A look that ran out of budget says only that no less was worth a poll than foretold: a correction that
+            # took what was left for what was worth it would ask for ever more.
+            worth = max(spent, signals.foretold) if short else spent
+            spent_lately = _KEPT * spent_lately + worth / each
             foretold_lately = _KEPT * foretold_lately + signals.foretold / each
         polled, source = np.concatenate(times), np.concatenate(which)
         order = np.lexsort((polled, source))
@@ -116,7 +117,7 @@ class _Player:
 
     def _played(
         self, now: float, until: float, price: float, left: float, look: int
-    ) -> tuple[Integers, Floats, Floats]:
+    ) -> tuple[Integers, Floats, Floats, bool]:
         # Turns begin elsewhere at each look: nobody is always the last whom the budget reaches.
         turn = int(look * 0.6180339887498949 * len(self.setting)) % len(self.setting)
         made = room(int(left) + len(self.dead) + 1, left, turn)
@@ -124,4 +125,4 @@ class _Player:
         polls, listings = made.many
         if polls > len(made.which) or listings > len(made.which):
             raise RuntimeError("more polls in one look than a budget can mean")
-        return made.which[:polls], made.polled[:polls], made.listing[:listings]
+        return made.which[:polls], made.polled[:polls], made.listing[:listings], bool(made.left[1])

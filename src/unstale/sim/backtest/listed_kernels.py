@@ -38,7 +38,8 @@ class World(NamedTuple):
 class Made(NamedTuple):
     """Polls made: which source and when; listing polls: when and at what cost; and how `many` there are of both.
 
-    `left` is what may still be spent: polls that cannot be paid for wait. `turn` is where members' turns begin.
+    `left` is what may still be spent: polls that cannot be paid for wait; and what those at hand cost that did.
+    `turn` is where members' turns begin.
     """
 
     which: Integers
@@ -68,6 +69,7 @@ def play(now: float, until: float, price: float, world: World, mind: Mind, made:
             if collections.due[g] >= until:
                 break
             if made.left[0] < collections.cost[g]:
+                made.left[1] += collections.cost[g]
                 collections.due[g] = until
                 break
             made.left[0] -= collections.cost[g]
@@ -88,7 +90,10 @@ def _wait_alone(i: int, g: int, now: float, end: float, price: float, world: Wor
         # Without jitter: what falls due is then just what the price has counted.
         pause = wait(i, price, columns, mind.shared, mind.timing, mind.at) - columns.head_start[i]
         due = max(columns.last[i] + pause, now)
-        if due >= end or made.left[0] < columns.cost[i]:
+        if due >= end:
+            return
+        if made.left[0] < columns.cost[i]:
+            made.left[1] += columns.cost[i]
             return
         _poll(i, g, due, world, mind, made)
 
@@ -102,13 +107,16 @@ def _wait_for_signals(
     while True:
         due = max(next_unasked(i, g, mind), begun)
         again = max(members.told[i] + members.check[i], begun) if members.signals[i] > 0 else math.inf
-        if min(due, again) >= end or made.left[0] < mind.columns.cost[i]:
+        if min(due, again) >= end:
             return
         if again < due:
             if not worth_polling(i, g, again, price, mind):
                 look_again(i, again, price, mind)
                 continue
             due = again
+        if made.left[0] < mind.columns.cost[i]:
+            made.left[1] += mind.columns.cost[i]
+            return
         _poll(i, g, due, world, mind, made)
 
 
@@ -155,6 +163,7 @@ def _list(g: int, now: float, price: float, world: World, mind: Mind, made: Made
         elif made.left[0] < columns.cost[i]:
             # It is looked at again as soon as there is something to spend.
             members.check[i] = 0.0
+            made.left[1] += columns.cost[i]
         else:
             _poll(i, g, now, world, mind, made)
 
@@ -162,4 +171,4 @@ def _list(g: int, now: float, price: float, world: World, mind: Mind, made: Made
 def room(size: int, left: float, turn: int) -> Made:
     """Room for so many polls, which may cost so much together."""
     many = np.zeros(2, np.int64)
-    return Made(np.empty(size, np.int64), np.empty(size), np.empty((size, 2)), many, np.array([left]), turn)
+    return Made(np.empty(size, np.int64), np.empty(size), np.empty((size, 2)), many, np.array([left, 0.0]), turn)

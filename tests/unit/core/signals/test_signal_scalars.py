@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from unstale.core.gamma2 import p2_inverse
+from unstale.core.learning.learner import Learner
+from unstale.core.learning.mixture import gather, learn, rate_if
 from unstale.core.signals.choices import shown_share
 from unstale.core.signals.columns import collection_columns, member_columns
 from unstale.core.signals.exact import window
@@ -125,3 +127,23 @@ def test_signals_of_chance_gain_nothing_from_beliefs_that_are_wrong(wrong: float
         judge(collections, fleet)
         ever = ever or bool(collections.trusted[0])
     assert not ever
+
+
+def test_a_rate_if_something_had_changed_is_that_of_a_row_that_has_learned_it() -> None:
+    learner = Learner(1, 100.0)
+    polls = np.array([40.0, 300.0, 350.0])
+    learner.observe(np.zeros(3, np.int64), polls, np.array([True, False, True]), np.full(3, np.nan))
+    row, shared, at = learner.columns.rows[0].copy(), learner.shared, learner._room
+    quiet, since = 70.0, 30.0
+    told, twice = (rate_if(row, shared, at, quiet, since, often) for often in (False, True))
+    silent = rate_if(row, shared, at, quiet, math.nan, True)
+    assert (row == learner.columns.rows[0]).all()
+    gather(row, shared, at)
+    learn(row, shared, at, quiet, quiet, False, math.nan)
+    assert silent == pytest.approx(gather(row, shared, at), rel=1e-12)
+    learn(row, shared, at, since, since, True, since)
+    assert told == pytest.approx(gather(row, shared, at), rel=1e-12)
+    # The silence once more, of which nothing fades.
+    learn(row, shared, at, 0.0, since, False, math.nan)
+    assert twice == pytest.approx(gather(row, shared, at), rel=1e-12)
+    assert silent < twice < told
