@@ -18,7 +18,9 @@ import numpy as np
 from unstale.core.checks import Floats
 from unstale.core.learning.columns import Bits, Integers
 from unstale.core.learning.learner import Learner
-from unstale.core.signals.trust import precision_of, silence_of, unproven
+from unstale.core.signals.saved import polls_for
+from unstale.core.signals.scalars import pushed
+from unstale.core.signals.trust import own_precision, shared_precision, silence_of, unproven
 from unstale.keeper.signals import Signals
 
 #: what is kept of a collection: all that was learned, and what the last plan made of it
@@ -75,6 +77,8 @@ class Worth:
     late: float
     credit: float
     heard_at: float
+    #: polls a second, in units of cost, that it would take more to be as fresh without it
+    saved: float
 
 
 class Collected(Signals):
@@ -129,7 +133,9 @@ class Collected(Signals):
         g, columns = int(self.number[row]), self.collections
         whole = self.which[self.starts[g] : self.starts[g + 1]]
         some = whole[:1000]
-        precise = [precision_of(int(i), g, self.members, columns, self.fleet) for i in some]
+        shared, silence = shared_precision(g, columns, self.fleet), silence_of(g, columns, self.fleet)
+        counts = zip(self.members.hits[some].tolist(), self.members.tries[some].tolist(), strict=True)
+        precise = [own_precision(hits, tries, shared) for hits, tries in counts]
         return Worth(
             len(whole),
             bool(columns.trusted[g]),
@@ -137,11 +143,28 @@ class Collected(Signals):
             unproven(g, columns),
             float(self.intervals()[g]),
             float(np.mean(precise)) if precise else math.nan,
-            silence_of(g, columns, self.fleet),
+            silence,
             float(columns.late[g]),
             float(columns.credit[g]),
             float(columns.asof[g]),
+            self._saved(g, some, precise, silence) * len(whole) / max(len(some), 1) if columns.used[g] else 0.0,
         )
+
+    def _saved(self, g: int, some: Integers, precise: Sequence[float], silence: float) -> float:
+        """What these members would cost a second without their collection, as fresh as they are, less what they do."""
+        span = float(self.intervals()[g])
+        cost = self._learner.columns.cost[some].tolist()
+        rates, levels = self.members.rate[some].tolist(), self.members.level[some].tolist()
+        fresh, polls = np.zeros(len(some)), np.zeros(len(some))
+        for k, (rate, level) in enumerate(zip(rates, levels, strict=True)):
+            if rate > 0.0 and level < math.inf:
+                worth, cycle = pushed(rate, silence, precise[k], level)
+                kept = -math.expm1(-rate * span) / (rate * span)
+                # A member is as fresh as what it brings and what its polls must bring make together.
+                fresh[k], polls[k] = kept * (math.exp(-level) + worth / cycle), kept / cycle
+        total = float(((polls_for(rates, fresh) - polls) * cost).sum())
+        share = len(some) / max(int(self.starts[g + 1] - self.starts[g]), 1)
+        return max(total - share * float(self.collections.cost[g]) / span, 0.0)
 
     def kept(self) -> bytes:
         """What was learned of collections, by their numbers, in plain JSON."""

@@ -178,6 +178,7 @@ COLLECTION = model(
         precision=maybe(_SHARE),
         silence=maybe(_SHARE),
         late=maybe(shapes.LENGTH),
+        saved=maybe(number()),
         sentence=text(10000),
     ),
 )

@@ -17,6 +17,7 @@ from unstale.engine.collecting import SIGNALS
 from unstale.engine.listed import COLLECTION
 from unstale.ports import Listing, ReadStore
 from unstale.service.words import ago, span
+from unstale.units import DAY
 
 #: how a collection stands: used, trusted but not worth its polls, new, or not believed
 USED, DEAR, NEW, LIAR = "used", "trusted", "new", "not believed"
@@ -37,6 +38,8 @@ class CollectionView:
     precision: float
     silence: float
     late: float
+    #: polls a day, in units of cost, that it would take more to be as fresh without it
+    saved: float = math.nan
 
     def sentence(self, now: float) -> str:
         """What it is worth, in one sentence."""
@@ -48,7 +51,8 @@ class CollectionView:
             return f"{told}, but is not believed: {worth}; its members are polled as if there were none of it"
         if self.state == DEAR:
             return f"{told}, but a listing poll does not pay at today's price; {worth}"
-        return f"{told} and is listed every {span(self.interval)}, heard {ago(self.heard_at, now)}: {worth}"
+        saved = f"; about {self.saved:,.0f} polls a day are saved" if self.saved >= 1.0 else ""
+        return f"{told} and is listed every {span(self.interval)}, heard {ago(self.heard_at, now)}: {worth}{saved}"
 
 
 def collections(store: ReadStore, setting: bytes | None = None) -> list[CollectionView]:
@@ -65,6 +69,7 @@ def collections(store: ReadStore, setting: bytes | None = None) -> list[Collecti
             _number(worth, "precision"),
             _number(worth, "silence"),
             _number(worth, "late"),
+            DAY * _number(worth, "saved"),
         )
         for one in store.listings(sorted(known))
         for worth in (known[one.id],)
@@ -87,5 +92,6 @@ def _state(worth: Mapping[str, Any]) -> str:
 
 
 def _number(worth: Mapping[str, Any], name: str, none: float = math.nan) -> float:
-    value = worth[name]
+    # What an earlier version wrote has not all of it.
+    value = worth.get(name)
     return none if value is None else float(value)

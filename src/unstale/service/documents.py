@@ -186,6 +186,7 @@ def collection(one: CollectionView, now: float) -> dict[str, Any]:
             "precision": one.precision,
             "silence": one.silence,
             "late": one.late,
+            "saved": one.saved,
             "sentence": one.sentence(now),
         }
     )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from unstale.adapters.memory_store import MemoryStore
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.signals import signals
 from unstale.ports import Listing
+from unstale.service.collections import collections
 
 PLACE = "https://example.org/a/path/that/is/long/for/a/table/sitemap.xml"
 WORTH = {
@@ -24,6 +27,7 @@ WORTH = {
     "late": 240.0,
     "credit": 40.0,
     "heard_at": 1.7e9,
+    "saved": 0.25,
 }
 
 
@@ -42,4 +46,17 @@ def test_collections_are_shown_once_they_are_heard(tmp_path: Path, monkeypatch: 
     assert lines[0].split()[:8] == ["used", "1,420", "22", "min", "97%", "98%", "4", "min"]
     assert "".join(line[-30:].strip() for line in lines).replace(" ", "").endswith("sitemap.xml")
     (told,) = json.loads(CliRunner().invoke(signals, ["--json"]).output)
-    assert (told["address"], told["state"], told["members"]) == (PLACE, "used", 1420)
+    assert (told["address"], told["state"], told["members"], told["saved"]) == (PLACE, "used", 1420, 21_600)
+    assert told["sentence"].endswith(
+        "97% of its signals are true, 2% of changes go unsaid; about 21,600 polls a day are saved"
+    )
+
+
+def test_what_an_earlier_version_wrote_of_a_collection_is_read() -> None:
+    store = MemoryStore()
+    store.add([Listing(PLACE, options={"collection": "sitemap"})], 0.0)
+    worth = {name: value for name, value in WORTH.items() if name != "saved"}
+    said = {"fleet": [0.0] * 5, "collections": {"1": {"worth": worth}}}
+    (one,) = collections(store, json.dumps(said).encode())
+    assert math.isnan(one.saved)
+    assert one.sentence(1.7e9).endswith("2% of changes go unsaid")

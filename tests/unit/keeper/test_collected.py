@@ -100,6 +100,9 @@ def test_an_honest_listing_takes_most_of_the_staleness_away(plain: float) -> Non
     assert worth.trusted
     assert worth.used
     assert worth.precision > 0.9
+    # Exact signals keep members as fresh as polls of all of them at every listing would, of which most find nothing.
+    listings = 1.0 / worth.interval
+    assert 0.5 * (MEMBERS - 1) * listings < worth.saved < (MEMBERS - 1) * listings
     assert stale < 0.35 * plain
 
 
@@ -109,6 +112,7 @@ def test_a_listing_that_lies_or_dies_costs_little_but_its_polls(plain: float, ki
     assert spent <= 1.02
     assert stale < plain + 0.015
     assert kind == "dead" or not scheduler.worth("sitemap").used
+    assert kind == "dead" or scheduler.worth("sitemap").saved == 0.0
 
 
 def test_what_it_knows_of_collections_is_saved() -> None:
