@@ -221,7 +221,8 @@ class FleetRows:
             if len(rows):
                 wanted = max(room[host] - asleep[host], 0.1) * self.learner.columns.cost[rows].mean()
                 guess = self.price * self.surcharge[host]
-                held[host] = self.learner.price_for(wanted, now, until, guess, rows, self.ids)
+                # A host with a poll or two until then is better counted with those that jitter has put off.
+                held[host] = self.learner.price_for(wanted, now, until, guess, rows)
         return held
 
     def _press(self, held: Floats) -> None:
