@@ -1,4 +1,4 @@
-"""Polling a real MariaDB: its types in typed copies, at one moment, without keeping a writer waiting."""
+"""Polling a real MariaDB: its types in typed copies, read at one moment."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """From settings to polls: what fetchers have at hand, what sources may be listed, and one look at a claimed source.
 
-Secrets are read from the environment when a poll begins, and are kept nowhere.
+Secrets are read from the environment when a poll begins, and are kept in no store, log or file.
 """
 
 from __future__ import annotations
