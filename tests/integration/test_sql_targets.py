@@ -251,6 +251,19 @@ def test_decimals_are_exact_in_duckdb(server: Postgres, tmp_path: Path) -> None:
     assert duck(target, "SELECT free FROM orders ORDER BY id")[4] == (Decimal("0.12345"),)
 
 
+def test_links_are_followed_and_who_may_read_a_file_still_may(server: Postgres, tmp_path: Path) -> None:
+    server.run(*AMOUNTS)
+    real, link = tmp_path / "real.duckdb", tmp_path / "link.duckdb"
+    poll(server, real, "orders")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    server.run("INSERT INTO orders VALUES(5, 1, 1, 1)")
+    poll(server, link, "orders")
+    assert link.is_symlink()
+    assert real.stat().st_mode & 0o777 == 0o640
+    assert duck(real, "SELECT count(*) FROM orders") == [(5,)]
+
+
 @pytest.mark.parametrize(
     ("column", "types", "reason"),
     [

@@ -229,6 +229,8 @@ OTHERS = {
     "cli/locking.py",  # a lock
     "cli/restoring.py",  # opens what it has copied, to bring it to the disk
     "adapters/sqlite_schema.py",  # the draft of a new store, which gets its name when it is whole
+    "adapters/duckdb_spool.py",  # rows put aside under a name of its own
+    "adapters/duckdb_tables.py",  # DuckDB writes the draft, which takes the place of the file that links lead to
     "adapters/sqlite_replica.py",  # SQLite writes the draft of a backup, which refuses what is there
 }
 

@@ -219,11 +219,14 @@ class DuckTables:
 
     def _publish(self, held: LocalTable, *, anew: bool) -> tuple[int, bytes]:
         """Make the change in a draft and put it in the file's place: how many rows there are, and their digest."""
-        draft = self._path.with_name(f".{self._path.name}.draft")
+        # Links are followed, and who may read the file still may.
+        target = self._path.resolve()
+        draft = target.with_name(f".{target.name}.draft")
         for rest in (draft, draft.with_name(f"{draft.name}.wal")):
             rest.unlink(missing_ok=True)
-        if self._path.exists():
-            shutil.copyfile(self._path, draft)
+        if target.exists():
+            shutil.copyfile(target, draft)
+            shutil.copymode(target, draft)
         try:
             self._db.execute(f"ATTACH '{escaped(draft)}' AS new")
             try:
@@ -236,7 +239,7 @@ class DuckTables:
                 self._db.execute("DETACH new")
             with draft.open("rb") as file:
                 os.fsync(file.fileno())
-            draft.replace(self._path)
+            draft.replace(target)
         finally:
             draft.unlink(missing_ok=True)
         return rows, digest

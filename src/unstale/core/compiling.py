@@ -34,6 +34,7 @@ TOGETHER = (
     "learning.timing",
     "learning.columns",
     "learning.due",
+    "learning.outlay",
     "signals.scalars",
     "signals.columns",
     "signals.trust",

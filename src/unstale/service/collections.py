@@ -39,7 +39,7 @@ class CollectionView:
     silence: float
     late: float
     #: polls a day, in units of cost, that it would take more to be as fresh without it
-    saved: float = math.nan
+    saved: float
 
     def sentence(self, now: float) -> str:
         """What it is worth, in one sentence."""

@@ -119,8 +119,9 @@ def test_what_it_knows_of_collections_is_saved() -> None:
     _, _, scheduler = played("honest", days=6.0)
     again = Scheduler.load(scheduler.save())
     # What single members have shown of their own signals is not kept, only what all of them have.
-    mine, theirs = (replace(one.worth("sitemap"), precision=0.0) for one in (again, scheduler))
+    mine, theirs = (replace(one.worth("sitemap"), precision=0.0, saved=0.0) for one in (again, scheduler))
     assert mine == theirs
+    assert again.worth("sitemap").saved == pytest.approx(scheduler.worth("sitemap").saved, rel=0.3)
     assert again.worth("sitemap").precision == pytest.approx(scheduler.worth("sitemap").precision, abs=0.01)
 
 
