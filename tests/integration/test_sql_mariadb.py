@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import apsw
-import duckdb
 import pytest
 
 from support.mariadb import MISSING, MariaDb, mariadb
+from support.sql_copies import account, duck, fetched, sqlite
 from unstale.adapters.addresses import Gate
 from unstale.adapters.sql_fetcher import SqlFetcher
 from unstale.keeper.outcomes import Answer
@@ -29,35 +27,12 @@ def server() -> Iterator[MariaDb]:
 
 
 def ask(server: MariaDb, target: Path, table: str, etag: str | None = None, **options: Any) -> Fetched:
-    async def scene() -> Fetched:
-        fetcher = SqlFetcher(target, Gate(["127.0.0.0/8"]))
-        try:
-            return await fetcher.fetch(Request(f"{server.address()}#{table}", etag, options=options, seconds=120.0))
-        finally:
-            await fetcher.close()
-
-    return asyncio.run(scene())
+    request = Request(f"{server.address()}#{table}", etag, options=options, seconds=120.0)
+    return fetched(SqlFetcher(target, Gate(["127.0.0.0/8"])), request)
 
 
 def poll(server: MariaDb, target: Path, table: str, **options: Any) -> dict[str, Any]:
-    got = ask(server, target, table, **options)
-    assert (got.answer, got.reason) == (Answer.CHANGED, "")
-    assert got.body is not None
-    found: dict[str, Any] = json.loads(got.body)
-    return found
-
-
-def sqlite(file: Path, statement: str) -> list[tuple[Any, ...]]:
-    db = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
-    try:
-        return list(db.execute(statement))
-    finally:
-        db.close()
-
-
-def duck(file: Path, statement: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect(str(file), read_only=True) as db:
-        return db.execute(statement).fetchall()
+    return account(ask(server, target, table, **options))
 
 
 #: a type of MariaDB's, a value, its type in SQLite and in DuckDB, and its text in DuckDB

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from decimal import Decimal
@@ -10,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import duckdb
 import pytest
 
 from support.postgres import Postgres, postgres
+from support.sql_copies import account, duck, fetched, sqlite
 from unstale.adapters.sql_fetcher import SqlFetcher
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Fetched, Request
@@ -31,38 +30,12 @@ def empty(server: Postgres) -> None:
 
 
 def ask(server: Postgres, target: Path, table: str, etag: str | None = None, **options: Any) -> Fetched:
-    async def scene() -> Fetched:
-        fetcher = SqlFetcher(target, roots=[server.folder])
-        try:
-            return await fetcher.fetch(Request(f"{server.address()}#{table}", etag, options=options, seconds=60.0))
-        finally:
-            await fetcher.close()
-
-    return asyncio.run(scene())
+    request = Request(f"{server.address()}#{table}", etag, options=options, seconds=60.0)
+    return fetched(SqlFetcher(target, roots=[server.folder]), request)
 
 
 def poll(server: Postgres, target: Path, table: str, **options: Any) -> dict[str, Any]:
-    got = ask(server, target, table, **options)
-    assert (got.answer, got.reason) == (Answer.CHANGED, "")
-    assert got.body is not None
-    found: dict[str, Any] = json.loads(got.body)
-    return found
-
-
-def sqlite(file: Path, statement: str) -> list[tuple[Any, ...]]:
-    db = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
-    try:
-        return list(db.execute(statement))
-    finally:
-        db.close()
-
-
-def duck(file: Path, statement: str) -> list[tuple[Any, ...]]:
-    db = duckdb.connect(str(file), read_only=True)
-    try:
-        return db.execute(statement).fetchall()
-    finally:
-        db.close()
+    return account(ask(server, target, table, **options))
 
 
 AMOUNTS = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from dataclasses import replace
 
 from unstale.adapters.flight import Flight
@@ -12,7 +11,6 @@ from unstale.ports import Request
 
 #: longest validator worth sending back
 LONGEST_VALIDATOR = 1024
-_PRINTABLE = re.compile(r"[\x20-\x7e]*")
 
 
 def land(flight: Flight, reply: TransferReply) -> None:
@@ -57,4 +55,4 @@ def no_room(host: str, request: Request) -> str:
 
 def validator(text: str | None) -> str | None:
     """A validator as it came, None if it is too odd to be sent back."""
-    return text if text and len(text) <= LONGEST_VALIDATOR and _PRINTABLE.fullmatch(text) else None
+    return text if text and len(text) <= LONGEST_VALIDATOR and text.isascii() and text.isprintable() else None
