@@ -10,7 +10,7 @@ AUDIT := .venv-audit$(VERSION)
 PIP_FLAGS := --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check slow everywhere mutants wheel audit fuzz chaos environment soak lint bench profile screenshots docs lock clean
+.PHONY: help demo test check slow everywhere mutants wheel audit fuzz chaos environment soak walk lint linted formatted typed layered compiled bench profile screenshots docs lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -36,7 +36,7 @@ demo: $(RUN)/.ready  ## see it work: changing sources, an engine, a live panel
 	$(RUN)/bin/unstale demo
 
 test: $(DEV)/.ready lint  ## everything: lint, types, rooms, docs, all tests
-	$(DEV)/bin/python -m pytest -n 3 --dist worksteal --hypothesis-profile full
+	$(DEV)/bin/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --hypothesis-profile full
 
 check: $(DEV)/.ready lint  ## lint, types, rooms and the fast tests, in under a minute
 	$(DEV)/bin/python -m pytest -n 2 --dist worksteal -q -m "not slow"
@@ -59,8 +59,8 @@ audit: $(AUDIT)/.ready  ## known weaknesses of what is installed with us, and a 
 fuzz: $(DEV)/.ready  ## parsers that strangers feed, fuzzed with coverage: SECONDS=60 for each
 	$(DEV)/bin/python tests/fuzz --seconds $(or $(SECONDS),60)
 
-chaos: $(DEV)/.ready  ## kills, power cuts, broken disks, flipped bits, hostile input: SHARE=0.01 of the goals, figures in docs/chaos.md
-	$(DEV)/bin/python chaos --share $(or $(SHARE),0.01)
+chaos: $(DEV)/.ready  ## kills, power cuts, broken disks, flipped bits, hostile input: SHARE=0.01 of the goals, MINUTES for each of NAMES, figures in docs/chaos.md
+	$(DEV)/bin/python chaos --share $(or $(SHARE),0.01) --minutes $(or $(MINUTES),inf) $(NAMES)
 
 environment: $(DEV)/.ready
 	@echo $(DEV)
@@ -69,11 +69,23 @@ soak: $(DEV)/.ready  ## an hour of the engine against the truth, then property t
 	$(DEV)/bin/python bench/soak.py --minutes 60
 	$(DEV)/bin/python -m pytest -n 2 --hypothesis-profile soak tests/property tests/contracts
 
+walk: $(DEV)/.ready  ## tables of real servers that change under their copies: STEPS=300 polls of each pair, killed and cut on the way
+	UNSTALE_WALK=$(or $(STEPS),300) UNSTALE_WALK_SEED=$(or $(SEED),1) $(DEV)/bin/python -m pytest -n 0 -q -s tests/integration/test_sql_walk.py
+
 lint: $(DEV)/.ready
+	@$(MAKE) --no-print-directory -j 5 typed compiled layered linted formatted
+
+# the parts of lint, beside each other, and beside them what the tests need compiled
+linted:
 	$(DEV)/bin/ruff check
+formatted:
 	$(DEV)/bin/ruff format --check
+typed:
 	$(DEV)/bin/mypy
+layered:
 	$(DEV)/bin/lint-imports --no-cache
+compiled:
+	@$(DEV)/bin/python tests/support/compiled.py
 
 bench: $(DEV)/.ready  ## side-by-side measurements, ratios in one run
 	$(DEV)/bin/python bench

@@ -21,10 +21,11 @@ import pyarrow.parquet as pq
 
 from harness import Table
 from unstale.core import kernels
-from unstale.planning.distributed import PartsPlan, plan_parts
+from unstale.planning.distributed import plan_parts
 from unstale.planning.engines import PartsRunner
 from unstale.planning.engines.dask_cluster import DaskCluster
 from unstale.planning.engines.processes import Processes
+from unstale.planning.parts_plan import PartsPlan
 from unstale.sim.shards import Weather, shard_run
 
 FILE = 1 << 22

@@ -171,8 +171,8 @@ def main() -> None:
         table.fact("seconds to read the fleet in columns", f"{time.perf_counter() - begun:.1f}", "-")
         with psycopg.connect(dsn, autocommit=True) as db:
             # Due times in no order, as they are after a while.
-            db.execute("UPDATE unstale.beliefs SET due = random() * %s", (SPREAD,))
-            db.execute("VACUUM ANALYZE unstale.beliefs")
+            db.execute("UPDATE unstale.schedule SET due = random() * %s", (SPREAD,))
+            db.execute("VACUUM ANALYZE unstale.schedule")
         serial = count()
         medians = table.measure(
             f"{options.polls:,} polls",
@@ -185,12 +185,18 @@ def main() -> None:
         )
         best = min(seconds for name, seconds in medians.items() if name.startswith("claim"))
         table.fact("claims and outcomes per second", f"{options.polls / best:,.0f}", "5,000 or more")
+        with psycopg.connect(dsn, autocommit=True) as db:
+            for name, updated, hot in db.execute(
+                "SELECT relname, n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE schemaname = 'unstale' "
+                "AND relname IN ('beliefs', 'claims') ORDER BY 1"
+            ):
+                table.fact(f"{name}: updates, of them in place", f"{updated:,}, {hot:,}", "-")
         few = PostgresCrew(dsn, schema="workers")
         few.add([Listing(f"s{n}") for n in range(20_000)], 0.0)
         ratios = []
         for _ in range(options.rounds):
             with psycopg.connect(dsn, autocommit=True) as db:
-                db.execute("UPDATE workers.beliefs SET due = 0")
+                db.execute("UPDATE workers.schedule SET due = 0")
             one, two = polled(dsn, 1, options.seconds), polled(dsn, 2, options.seconds)
             ratios.append(two / one)
             print(f"{one:.0f} polls/s by one worker, {two:.0f} by two", flush=True)

@@ -35,7 +35,7 @@ SOURCES, FLIGHTS = 6_000, 64
 #: polls before measuring begins, in which all sources get their first copies; polls that are measured; of a bare loop
 WARM, MEASURED, BARE = 2 * SOURCES, 5 * SOURCES, 2 * SOURCES
 #: seconds after which a run that does not come so far is given up
-PATIENCE = 180.0
+PATIENCE = 120.0
 #: connections that are kept, as many as the settings grant where they say nothing
 CONNECTIONS = 512
 SETTINGS = f"""
@@ -115,6 +115,9 @@ def run(folder: Path, more: list[str]) -> tuple[float, float, float]:
             reach(db, polls + MEASURED)
             took, cpu, polls = time.perf_counter() - began, spent(engine.pid) - cpu, recorded(db) - polls
             most = memory(engine.pid)
+    except AssertionError:
+        print((folder / "said").read_text("utf-8")[-2000:], flush=True)
+        raise
     finally:
         engine.terminate()
         engine.wait(30)

@@ -37,7 +37,7 @@ WARM, MEASURED = 10.0, 60.0
 #: seconds after which a first round that does not end is given up
 PATIENCE = 300.0
 #: polls over which spending is told, the worst such stretch too
-STRETCH = 500
+STRETCH = 1000
 COMMAND = [sys.executable, "-m", "unstale"]
 
 Log = list[tuple[float, str, str]]

@@ -2,7 +2,8 @@
 
 Rules of this file:
 1. `--share` of the goals' rounds are done: a hundredth takes a minute or two, all of them hours. What was done before
-   counts: a campaign goes on where it was, for every round has its own seed.
+   counts: a campaign goes on where it was, for every round has its own seed. `--minutes` ends one after so long, to be
+   gone on with; every stretch is kept with its date, machine and version.
 2. Every few rounds the figures are written, so that whoever ends it loses nothing. They stand in chaos/figures.json
    with date and kind of machine, and docs/chaos.md is made of them.
 3. A figure that must be 0 and is not makes the exit code 1, and stands on the page.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import re
@@ -32,6 +34,9 @@ PAGE = ROOT / "docs/chaos.md"
 sys.path[:0] = [str(HERE), str(ROOT / "tests")]
 
 from page import write_page  # noqa: E402  it is beside, and no package
+
+import unstale  # noqa: E402
+from unstale.writing import whole_file  # noqa: E402
 
 Chunk = Callable[[int, int, Path], "Counter[str]"]
 
@@ -54,13 +59,30 @@ class Campaign:
 
 
 _KILLED = ("lost", "corrupt", "torn", "miscounted", "halves")
+_TAIL = (
+    "lost beside the tail",
+    "not polled again",
+    "numbers given twice",
+    "false words",
+    "corrupt",
+    "over ten seconds",
+)
+_CREW = ("miscounted", "not polled again", "too close at a host", "damaged")
 _CLOCK = ("late sources", "seconds over twice the budget", "faults", "negative durations", "observations dropped")
 _GROWN = ("files grown by a fifth", "memory grown by 16 MB", "more open files", "damaged", "miscounted")
+_OVERLOAD = (
+    "others ten points before the valuable",
+    "below 95 % of the best freshness",
+    "not recovered in two minutes",
+    "unbounded",
+)
 CAMPAIGNS = {
     "kills": Campaign("kills", "polling", 10_000, 50, _KILLED),
     "command kills": Campaign("kills", "commands", 3_000, 30, _KILLED),
     "power cuts": Campaign("store_faults", "power_cuts", 10_000, 100, _KILLED),
     "failing disk": Campaign("store_faults", "failing", 1_000, 10, (*_KILLED, "crashes")),
+    "failover": Campaign("failover", "failover", 50, 5, _TAIL, 1),
+    "workers": Campaign("workers", "faults", 1_000, 20, _CREW, 10),
     "flips": Campaign("flips", "flips", 1_000, 50, ("wrong bytes served",)),
     "inner addresses": Campaign("inputs", "inside", 5_000, 500, ("dialled",), 1_000),
     "bombs": Campaign("inputs", "bombs", 500, 10, ("not stopped", "over 32 MB"), 10),
@@ -74,8 +96,8 @@ CAMPAIGNS = {
     "hostile": Campaign("hostile", "hostile", 120, 120, (), 10, ("percent kept", 95), True),
     "memory": Campaign("memory", "memory", 1, 1, ("over 256 MB of its own",), 1, measured=True),
     "network": Campaign("network", "network", 500, 500, ("miscounted", "wrong copies", "damaged"), 60, measured=True),
-    "soak": Campaign("long", "soak", 365, 365, _GROWN, 8, measured=True),
-    "overload": Campaign("long", "overload", 3, 3, ("not recovered in two minutes", "unbounded"), 3, measured=True),
+    "soak": Campaign("long", "soak", 365, 365, _GROWN, 30, measured=True),
+    "overload": Campaign("overload", "overload", 3, 3, _OVERLOAD, 3, measured=True),
     "fuzzing": Campaign("__main__", "_fuzzing", 600, 600, ("broken",), 2, measured=True),
 }
 
@@ -94,27 +116,31 @@ def kind_of_machine() -> str:
     return f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
 
 
-def campaign(name: str, share: float, folder: Path, kept: dict[str, Any], figures: Path) -> list[str]:
-    """Go on with one campaign up to its share, and keep the figures; what must not be and is."""
+def campaign(
+    name: str, share: float, folder: Path, kept: dict[str, Any], figures: Path, until: float = math.inf
+) -> list[str]:
+    """Go on with one campaign up to its share or a moment, and keep the figures; what must not be and is."""
     one = CAMPAIGNS[name]
     module = __import__(one.module) if one.module != "__main__" else sys.modules["__main__"]
     chunk: Chunk = getattr(module, one.function)
     wanted = max(round(one.whole * share), one.fewest, 1)
     before = {} if one.measured else kept.get(name, {})
     found: Counter[str] = Counter(before.get("figures", {}))
-    done, seconds = int(before.get("next", 0)), float(before.get("seconds", 0.0))
-    while done < wanted:
+    done, stretches = int(before.get("next", 0)), list(before.get("stretches", []))
+    here = {"date": datetime.now(UTC).date().isoformat(), "machine": kind_of_machine(), "version": unstale.__version__}
+    if done < wanted and not (stretches and here.items() <= stretches[-1].items()):
+        stretches.append({**here, "rounds": 0, "seconds": 0.0})
+    while done < wanted and time.monotonic() < until:
         size, begun = min(one.at_once, wanted - done), time.monotonic()
-        found.update(chunk(done, size, folder))
-        done, seconds = done + size, seconds + time.monotonic() - begun
-        kept[name] = {
-            "figures": dict(sorted(found.items())),
-            "next": done,
-            "seconds": round(seconds, 1),
-            "date": datetime.now(UTC).date().isoformat(),
-            "machine": kind_of_machine(),
-        }
-        figures.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+        new = chunk(done, size, folder)
+        found.update(new)
+        done += size
+        stretches[-1]["rounds"] += new["rounds"]
+        stretches[-1]["seconds"] = round(stretches[-1]["seconds"] + time.monotonic() - begun, 1)
+        kept[name] = {"figures": dict(sorted(found.items())), "next": done, "stretches": stretches}
+        # Whole or not at all: who is ended while writing would lose what took hours.
+        with whole_file(figures) as file:
+            file.write((json.dumps(kept, indent=1, sort_keys=True) + "\n").encode())
     wrong = [f"{name}: {found[figure]:,} {figure}" for figure in one.zero if found[figure]]
     if one.least is not None and found[one.least[0]] < one.least[1]:
         wrong.append(f"{name}: {found[one.least[0]]:,} {one.least[0]}, wanted {one.least[1]:,}")
@@ -127,11 +153,13 @@ def main() -> int:
     ask = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     ask.add_argument("names", nargs="*", metavar="NAME", help=", ".join(CAMPAIGNS))
     ask.add_argument("--share", type=float, default=0.01, help="of the goals' rounds (default 0.01)")
+    ask.add_argument("--minutes", type=float, default=math.inf, help="for each campaign at most, to be gone on with")
     ask.add_argument("--anew", action="store_true", help="forget what was done before")
     ask.add_argument("--into", type=Path, help="a folder for figures and page, instead of the repository's")
     ask.add_argument("--page", action="store_true", help="only write the page")
     given = ask.parse_args()
     figures, page = (given.into / "figures.json", given.into / "chaos.md") if given.into else (FIGURES, PAGE)
+    figures.parent.mkdir(parents=True, exist_ok=True)
     kept = json.loads(figures.read_text()) if figures.exists() and not given.anew else {}
     wrong = []
     if not given.page:
@@ -139,7 +167,8 @@ def main() -> int:
             # Fuzzing takes its seconds for each of the parsers: a short campaign leaves it to `make fuzz`.
             short = given.share < 0.1
             for name in given.names or [name for name in CAMPAIGNS if not (short and name == "fuzzing")]:
-                wrong += campaign(name, given.share, Path(folder), kept, figures)
+                until = time.monotonic() + 60.0 * given.minutes
+                wrong += campaign(name, given.share, Path(folder), kept, figures, until)
     write_page(kept, page)
     return 1 if wrong else 0
 

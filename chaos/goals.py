@@ -32,7 +32,15 @@ GOALS = (
         ("tests/integration/test_engine_kill.py", "tests/integration/test_store_kill.py"),
         "the time from restart to first poll",
     ),
-    Goal(2, "kill -9 of workers on PostgreSQL", 2_000, "the same", (), (_CLI,), "only the kills of the test"),
+    Goal(
+        2,
+        "kill -9 of workers on PostgreSQL; stops, crashes, ended sessions, clocks set by 5 min, a silent network",
+        2_000,
+        "the same",
+        ("workers",),
+        (_CLI,),
+        "the campaign ends at 1,000 faults, of which every fifth is a kill",
+    ),
     Goal(
         3,
         "kill -9 of all of PostgreSQL",
@@ -46,8 +54,9 @@ GOALS = (
         4,
         "failover to an asynchronous replica",
         50,
-        "the lost tail is polled again",
-        gap="nothing: it needs two PostgreSQL servers, of which tests here start one",
+        "the lost tail is polled again, no number given twice",
+        ("failover",),
+        gap="by one process that claims and records, not by an engine or workers",
     ),
     Goal(
         5, "power cuts: unsynced writes lost, torn, reordered", 10_000, "nothing lost, torn or corrupt", ("power cuts",)
@@ -147,6 +156,7 @@ GOALS = (
             "tests/integration/test_hostile_table.py",
             "tests/integration/test_memory.py",
         ),
+        "all 507 behaviours are tried one by one; the polls kept were measured beside 158 of them",
     ),
     Goal(
         17,
@@ -198,14 +208,22 @@ GOALS = (
     ),
     Goal(25, "noisy and lying sources", 1_000, "rates within 20 %", (), ("tests/simulation",), "not counted"),
     Goal(26, "numbers that are none, in every field", 300, "all refused", ("numbers",)),
-    Goal(27, "soak of a virtual year", 365, "memory, files, handles flat", ("soak",)),
+    Goal(
+        27,
+        "soak of a virtual year",
+        365,
+        "memory, files, handles flat",
+        ("soak",),
+        gap="the figures are of a shorter soak; a virtual year takes two minutes of processor time",
+    ),
     Goal(
         28,
-        "overload 2, 5, 10 times for 10 minutes",
+        "overload 2, 5, 10 times for 25 minutes",
         3,
-        "the most valuable first, bounded queues",
+        "worth most first: 95 % of the freshness that a plan for the room left has; bounded queues",
         ("overload",),
-        gap="the most valuable are not first: who is due first is",
+        ("tests/unit/core/test_urgency.py",),
+        "workers on PostgreSQL claim who is due first",
     ),
     Goal(
         29,

@@ -15,7 +15,7 @@ from unstale.origin.site import Site
 from unstale.ports import Listing
 
 #: one of each hostile behaviour to seven healthy sources for every three of them, polled at least so often
-HEALTHY, LONGEST = 7 * len(KINDS) // 3, 6.0
+HEALTHY, LONGEST = 7 * len(KINDS) // 3, 20.0
 ALLOWED = ("127.0.0.2/32", "127.0.0.3/32")
 
 

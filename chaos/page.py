@@ -11,8 +11,9 @@ from goals import GOALS, TOLD, Goal
 _HEAD = """# Chaos
 
 What is done to Unstale, how often, and what came of it. `make chaos` repeats it, `make chaos SHARE=1` as often as the
-goals say, which takes hours; it goes on where it was ended. It writes this page: a goal that is missed stands
-here with its number, and what nothing measures is said to be so. "Tests" are run by `make test`.
+goals say, which takes hours; it goes on where it was ended, so that it can be done in pieces: `make chaos SHARE=1
+MINUTES=5 NAMES="kills"`. It writes this page: a goal that is missed stands here with its number, and what nothing
+measures is said to be so. "Tests" are run by `make test`.
 
 | # | what is done | goal | must hold | measured | tests | not measured |
 |---|---|---|---|---|---|---|
@@ -44,10 +45,12 @@ def _row(goal: Goal, kept: Mapping[str, Any]) -> str:
 def page(kept: Mapping[str, Any], goals: Sequence[Goal] = (*GOALS, *TOLD)) -> str:
     """The whole page."""
     runs = [
-        f"| {name} | {one['date']} | {one['machine']} | {one['seconds']:,.0f} s |\n"
-        for name, one in sorted(kept.items())
+        f"| {name} | {at['rounds']:,} | {at['date']} | {at['machine']} | {at['version']} | {at['seconds']:,.0f} s |\n"
+        for name, campaign in sorted(kept.items())
+        for at in campaign["stretches"]
     ]
-    tail = "\n## When and where\n\n| campaign | date | machine | took |\n|---|---|---|---|\n" + "".join(runs)
+    head = "| campaign | rounds | date | machine | version | took |\n|---|---|---|---|---|---|\n"
+    tail = "\n## When and where\n\n" + head + "".join(runs)
     return _HEAD + "".join(_row(goal, kept) for goal in goals) + tail
 
 

@@ -14,8 +14,13 @@ from dataclasses import dataclass
 from unstale.errors import InputError, require, sentence, suggestion
 
 #: how listings of collections are read; the readers are in `unstale.listings`
-READERS = ("sitemap", "feed", "index", "objects", "simple", "changes", "debian", "refs", "table")
+READERS = (
+    *("sitemap", "feed", "index", "folder", "objects", "simple", "changes"),
+    *("debian", "refs", "table", "catalogue", "digest", "links"),
+)
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?", re.ASCII)
+#: lengths of time with their units, as `unstale.units` reads them
+_LENGTH = re.compile(r"([0-9]+(\.[0-9]+)? ?(s|m|min|h|d|days?|w|weeks?) ?)+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,8 @@ class Kind:
     options: Mapping[str, Form]
     seconds: float | None = None
     drivers: bool = False
+    #: what a poll of it costs where neither its source nor the settings say
+    cost: float = 1.0
 
     def takes(self, scheme: str) -> bool:
         """Whether sources at addresses with this scheme can be of this kind."""
@@ -51,6 +58,10 @@ def _number(value: object) -> bool:
     if isinstance(value, str):
         return bool(_NUMBER.fullmatch(value)) and 0.0 < float(value) < float("inf")
     return isinstance(value, int | float) and not isinstance(value, bool) and 0.0 < value < float("inf")
+
+
+def _length(value: object) -> bool:
+    return isinstance(value, str) and bool(_LENGTH.fullmatch(value)) and any(digit in value for digit in "123456789")
 
 
 def _text(value: object) -> bool:
@@ -71,19 +82,36 @@ TEXTS = Form(_texts, "must be a text or a list of texts", 'write it like ["one",
 NUMBER = Form(_number, "must be a number above 0", "write it like 120")
 AMOUNT = Form(lambda value: _number(value) or value in (0, "0"), "must be a number from 0 on", "write it like 120")
 FLAG = Form(lambda value: isinstance(value, bool), "must be true or false", "write it without quotes")
+LENGTH = Form(_length, "must be a length of time above 0", "write it like 1h")
+SHARE = Form(
+    lambda value: _number(value) and float(str(value)) <= 1.0, "must be above 0, 1 at most", "write it like 0.95"
+)
 TABLE = Form(lambda value: isinstance(value, Mapping), "must be a table", 'write it like {"name": "value"}')
 
+#: what a collection may say: how its listing is read, whom it may tell of, and the shape of what is no form of ours
+COLLECTING: Mapping[str, Form] = {
+    "collection": Form(_reader, f"must be one of {', '.join(READERS)}", "say how its listing is read"),
+    "most_members": NUMBER,
+    "forget_after": NUMBER,
+    "only": TEXTS,
+    "never": TEXTS,
+    "weights": TABLE,
+    "depth": NUMBER,
+    "discovery": AMOUNT,
+    **dict.fromkeys(("items", "member", "time", "tag", "next", "cursor", "since"), TEXT),
+}
 #: what every source may say: how it is called and filed, what is sent, what counts, what a poll may take
 COMMON: Mapping[str, Form] = {
     "title": TEXT,
     "tags": TEXTS,
     "headers": TABLE,
     "normalise": TABLE,
+    "triggers": TABLE,
     "timeout": NUMBER,
     "limit": NUMBER,
-    "collection": Form(_reader, f"must be one of {', '.join(READERS)}", "say how its listing is read"),
-    "most_members": NUMBER,
-    "forget_after": NUMBER,
+    "fresh_within": LENGTH,
+    "target": SHARE,
+    **COLLECTING,
 }
 #: what may be said of sources on the web: that caches in front of them are told of changes, and worth asking early
 _WEB: Mapping[str, Form] = {**COMMON, "early": FLAG}
@@ -103,7 +131,26 @@ _ROWS: Mapping[str, Form] = {
     "sweep": NUMBER,
     "batch": NUMBER,
     "max_bytes": NUMBER,
+    "schema": TEXT,
+    "group": TEXT,
     "types": TABLE,
+}
+_RECORDS: Mapping[str, Form] = {
+    **dict.fromkeys(("records", "paging", "next", "cursor", "offset", "number", "size", "since", "changed"), TEXT),
+    **dict.fromkeys(("batch", "pages", "sweep"), NUMBER),
+    "overlap": AMOUNT,
+    "key": TEXTS,
+    "types": TABLE,
+}
+#: what is done before a page is kept: wait for an element, click on some, wait so many seconds; how large the window is
+_DRAWN: Mapping[str, Form] = {
+    "wait_for": TEXT,
+    "click": TEXTS,
+    "wait": AMOUNT,
+    "width": NUMBER,
+    "height": NUMBER,
+    "whole_page": FLAG,
+    "picture": FLAG,
 }
 #: dialects as SQLAlchemy names them
 _DATABASES = (
@@ -131,6 +178,22 @@ KINDS: Mapping[str, Kind] = {
             # the first copy of a table may be large
             seconds=600.0,
             drivers=True,
+        ),
+        Kind(
+            "api",
+            "resources of JSON APIs: their records as tables",
+            ("http", "https"),
+            {**COMMON, **_RECORDS},
+            # many pages
+            seconds=300.0,
+        ),
+        Kind(
+            "browser",
+            "pages that need a browser: drawn, clicked through, kept with their picture",
+            ("http", "https"),
+            {**COMMON, **_DRAWN},
+            seconds=60.0,
+            cost=10.0,
         ),
         Kind("replica", "copies that another replica has", ("http", "https"), {**COMMON, "upstream": TEXT}),
     )

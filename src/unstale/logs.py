@@ -42,11 +42,15 @@ EVENTS: dict[str, EventKind] = {
     "changed": EventKind(DEBUG, "a poll found a new version"),
     "poll_failed": EventKind(INFO, "a poll had no answer; `reason` says why"),
     "fault": EventKind(ERROR, "a fault of ours ended one poll, which counts as failed"),
+    "schema_changed": EventKind(WARNING, "the schema of a table changed: `what`, and whether its copy is `held`"),
     "driver_failed": EventKind(WARNING, "a driver raised what nobody expected; the poll counts as failed", words=False),
     "store_failed": EventKind(WARNING, "the store failed; outcomes are kept and it is tried again"),
     "store_lost": EventKind(ERROR, "the store's file was deleted, replaced or cut; nothing is polled any more"),
     "clock_jumped": EventKind(WARNING, "the system's clock was set by `seconds`; all times follow it"),
     "parser_ended": EventKind(WARNING, "a body could not be parsed within its limits; its process was ended"),
+    "failover": EventKind(
+        WARNING, "another PostgreSQL server took over, or the store was restored: what it does not know is polled again"
+    ),
     "elected": EventKind(INFO, "this worker plans for all"),
     "terms_differ": EventKind(
         WARNING, "this worker's settings say another budget, burst or objective than the store, which all go by"
@@ -56,6 +60,9 @@ EVENTS: dict[str, EventKind] = {
     "peer_failed": EventKind(INFO, "another replica could not be asked; it rests"),
     "peer_dropped": EventKind(WARNING, "another replica said what is not so; it rests for long"),
     "tell_failed": EventKind(WARNING, "someone who is told of changes did not take them; it is tried again"),
+    "template_failed": EventKind(
+        WARNING, "a template for news could not be filled in; they were told in the usual words"
+    ),
     "untold_dropped": EventKind(WARNING, "too many changes waited for someone who is told of them: the oldest went"),
     "stop_overdue": EventKind(ERROR, "something did not end within the grace; the process was ended"),
     "edited": EventKind(INFO, "somebody changed something through the server; `who` did `what`"),

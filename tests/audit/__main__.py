@@ -31,6 +31,9 @@ def judged(report: Mapping[str, Any] | None) -> tuple[int, list[str]]:
         for one in every
         for weak in one.get("vulns", ())
     ]
+    if skipped and len(skipped) == len(every):
+        # A mirror answers for files and knows nothing of weaknesses: so it is where there is no way to the internet.
+        return 2, [f"nothing was audited: whoever answered knows none of the {len(every)} versions; ask with internet"]
     if skipped:
         return (1 if found else 2), [
             *found,

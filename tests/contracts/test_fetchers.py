@@ -24,10 +24,13 @@ from support.loopback import Loopback, answer
 from support.patience import SOON
 from unstale.adapters.addresses import Gate
 from unstale.adapters.admission import Admission
+from unstale.adapters.api_auth import ApiAuth
+from unstale.adapters.api_fetcher import ApiFetcher
 from unstale.adapters.feed_fetcher import FeedFetcher
 from unstale.adapters.file_fetcher import FileFetcher
 from unstale.adapters.http_fetcher import HttpFetcher
 from unstale.adapters.introduced_fetcher import IntroducedFetcher
+from unstale.adapters.listing_fetcher import ListingFetcher
 from unstale.adapters.memory_fetcher import MemoryFetcher
 from unstale.adapters.polite_fetcher import PoliteFetcher
 from unstale.adapters.replica_fetcher import ReplicaFetcher
@@ -60,6 +63,8 @@ GRANTED: dict[str, list[tuple[str, dict[str, str], dict[str, list[str]]]]] = {
         ("sqlite:////srv/data/shop.db#orders", {}, {"roots": ["/srv/data"]}),
         ("postgresql://reader:$NOBODY@127.0.0.1:9/shop", {"table": "orders"}, {"allow_networks": LOOPBACK}),
     ],
+    "api": [("http://127.0.0.1:9/v1/orders", {"key": "id"}, {"allow_networks": LOOPBACK})],
+    "browser": [("http://127.0.0.1:9/a", {}, {"allow_networks": LOOPBACK})],
     "replica": [
         ("http://127.0.0.1:9/copy/1", {}, {"allow_networks": LOOPBACK}),
         ("custom:anything", {"upstream": "http://127.0.0.1:9/"}, {"allow_networks": LOOPBACK}),
@@ -185,6 +190,37 @@ async def feed() -> AsyncIterator[World]:
         yield replace(world, fetcher=Entry(world.fetcher), put=lambda body: put(Entry.HEAD + body + Entry.TAIL))
 
 
+class Records:
+    """An API fetcher as the contract sees it: its body is the one field of its one record, and so is its limit."""
+
+    HEAD, TAIL = b'[{"content": "', b'"}]'
+
+    def __init__(self, web: HttpFetcher, target: Path) -> None:
+        self._fetcher = ApiFetcher(web, ApiAuth(Gate()), target, now=lambda: NOW)
+        self._target, self.close = target, self._fetcher.close
+
+    async def fetch(self, request: Request) -> Fetched:
+        limit = 2 * request.limit + len(self.HEAD) + len(self.TAIL)
+        got = await self._fetcher.fetch(replace(request, limit=limit))
+        got = replace(got, reason=got.reason.replace(str(limit), str(request.limit)))
+        if got.body is None:
+            return got
+        with apsw.Connection(str(self._target), flags=apsw.SQLITE_OPEN_READONLY) as db:
+            return replace(got, body=bytes.fromhex(db.execute("SELECT content FROM api").get))
+
+
+@asynccontextmanager
+async def api() -> AsyncIterator[World]:
+    with tempfile.TemporaryDirectory() as folder:
+        async with http() as world:
+            assert isinstance(world.fetcher, HttpFetcher)
+            put = world.put
+            fetcher = Records(world.fetcher, Path(folder, "copies.db"))
+            yield replace(
+                world, fetcher=fetcher, put=lambda body: put(Records.HEAD + body.hex().encode() + Records.TAIL)
+            )
+
+
 @asynccontextmanager
 async def files() -> AsyncIterator[World]:
     with tempfile.TemporaryDirectory() as folder, FtpServer(Path(folder)) as server:
@@ -234,11 +270,19 @@ async def replica() -> AsyncIterator[World]:
         yield replace(world, fetcher=ReplicaFetcher(world.fetcher, now=lambda: NOW))
 
 
+@asynccontextmanager
+async def listing() -> AsyncIterator[World]:
+    async with http() as world:
+        yield replace(world, fetcher=ListingFetcher(world.fetcher, now=lambda: NOW))
+
+
 EXAMPLES: dict[str, Callable[[], AbstractAsyncContextManager[World]]] = {
+    "ApiFetcher": api,
     "FeedFetcher": feed,
     "FileFetcher": files,
     "HttpFetcher": http,
     "IntroducedFetcher": introduced,
+    "ListingFetcher": listing,
     "MemoryFetcher": memory,
     "PoliteFetcher": polite,
     "ReplicaFetcher": replica,
@@ -252,7 +296,9 @@ def test_every_member_has_an_example() -> None:
         for name, member in inspect.getmembers(import_module(module.name), inspect.isclass):
             if member.__module__ == module.name and hasattr(member, "fetch") and hasattr(member, "close"):
                 found.add(name)
-    assert found == set(EXAMPLES)
+    # What needs a browser has a contract of its own, in tests/integration/test_browser_fetcher.py;
+    # what is handed out to other crawlers is answered by them.
+    assert found == {*EXAMPLES, "BrowserFetcher", "HandOut"}
 
 
 def test_every_kind_in_the_table_has_a_way_and_an_example() -> None:

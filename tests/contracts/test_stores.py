@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from support.postgres import postgres
 from unstale import ports
-from unstale.adapters import memory_store, postgres_outbox, sqlite_outbox
+from unstale.adapters import memory_outbox, memory_store, postgres_outbox, sqlite_outbox
 from unstale.adapters.memory_store import MemoryStore
 from unstale.adapters.postgres_crew import PostgresCrew
 from unstale.adapters.postgres_replica import PostgresReplica
@@ -31,7 +31,21 @@ from unstale.adapters.store_shared import EVENT_BYTES
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
 from unstale.listings.records import CollectionMember
-from unstale.ports import Body, Claim, Edition, Entry, Epoch, Event, Head, Holding, HostCount, Listing, Price, stores
+from unstale.ports import (
+    Body,
+    Claim,
+    Edition,
+    Entry,
+    Epoch,
+    Event,
+    Head,
+    Holding,
+    HostCount,
+    Listing,
+    Price,
+    crew,
+    stores,
+)
 
 STORES: dict[str, Callable[[Path, Callable[[], str]], Any]] = {
     "memory": lambda path, server: MemoryStore(),
@@ -91,7 +105,7 @@ def test_the_signatures_are_the_contract_s(kind: type, whole: type) -> None:
     assert len(contracts) >= 5
     for contract in contracts:
         methods = [name for name in vars(contract) if not name.startswith("_")]
-        assert 2 <= len(methods) <= 9
+        assert 2 <= len(methods) <= 8
         for name in methods:
             ours, theirs = (inspect.signature(getattr(one, name)) for one in (kind, contract))
             # A store in a file always has a number to tell by; None is for those that nobody else can write.
@@ -105,7 +119,8 @@ def test_every_store_and_every_port_is_under_the_contract() -> None:
     folder = Path(memory_store.__file__).parent
     found = {path.stem for path in folder.glob("*_store.py")}
     assert found == {f"{kind}_store" for kind in STORES}
-    every = {one for one in vars(stores).values() if isinstance(one, type) and one.__module__ == stores.__name__}
+    parts = [one for module in (stores, crew) for one in vars(module).values() if isinstance(one, type)]
+    every = {one for one in parts if one.__module__ in (stores.__name__, crew.__name__)}
     assert every == {*ports.SharedStore.__mro__, *ports.ReadStore.__mro__} - {Protocol, Generic, object}
 
 
@@ -492,11 +507,26 @@ def test_new_versions_are_told_in_order_until_they_have_been(store: Any) -> None
     assert [e.number for e in store.events("hook", 9)] == [third.number + 3, third.number + 4]
 
 
+def test_who_joins_leaves_others_where_they_are_and_only_while_the_store_says_so(store: Any) -> None:
+    store.add(listed(1), 0.0)
+    assert store.subscribe(["a"])
+    store.record([entry(c, 1.0, Answer.CHANGED, due=1.0, body=Body(b"1")) for c in claim(store, 0.0)])
+    assert store.subscribe(["b"], others=True)
+    store.record([entry(c, 2.0, Answer.CHANGED, due=2.0, body=Body(b"2")) for c in claim(store, 1.0)])
+    store.record([], settings={"said": b"x"})
+    assert not store.subscribe(["c"], setting=("said", b""))
+    assert not store.subscribe(["c"], setting=("unsaid", b"x"))
+    assert [len(store.events(name, 9)) for name in "abc"] == [2, 1, 0]
+    assert store.subscribe(["b"], setting=("said", b"x"))
+    assert store.subscribe(["b"], setting=("unsaid", b""))
+    assert [len(store.events(name, 9)) for name in "abc"] == [0, 1, 0]
+
+
 @pytest.mark.parametrize(("events", "bytes_", "left"), [(6, 10**9, 6), (10**9, 5 * (EVENT_BYTES + 20), 5)])
 def test_events_that_nobody_takes_are_bounded_and_the_oldest_go_openly(
     store: Any, monkeypatch: pytest.MonkeyPatch, events: int, bytes_: int, left: int
 ) -> None:
-    for module in (memory_store, sqlite_outbox, postgres_outbox):
+    for module in (memory_outbox, sqlite_outbox, postgres_outbox):
         monkeypatch.setattr(module, "MOST_EVENTS", events)
         monkeypatch.setattr(module, "MOST_EVENT_BYTES", bytes_)
         monkeypatch.setattr(module, "WEIGHED", 4)
@@ -528,6 +558,50 @@ def test_what_is_distrusted_is_asked_for_anew_and_becomes_a_new_version(store: A
     assert store.versions(1) == [2, 1]
     copy = store.copy(1)
     assert (copy.version, copy.body, copy.digest) == (2, body, sha256(b"same").digest())
+
+
+def test_where_other_things_count_copies_are_judged_anew_and_polls_under_way_are_not_recorded(store: Any) -> None:
+    """Tags say nothing of what counts; of what counts otherwise neither fingerprint nor poll is good any more."""
+    store.add(listed(2), 0.0)
+    body = Body(b"same", "text/plain", '"tag"', fingerprint=b"f" * 32)
+    assert all(store.record([entry(c, 1.0, Answer.CHANGED, body=body) for c in claim(store, 0.0)]))
+    store.set_due([1, 2], [2.0, 2.0])
+    tagged, other = claim(store, 2.0)
+    store.add(listed(1, options={"tags": ["a"]}), 3.0, duplicates="replace")
+    store.add([Listing("http://example.org/1", options={"normalise": {"drop": [".clock"]}})], 3.0, duplicates="replace")
+    assert store.record([entry(c, 3.0, due=5.0) for c in (tagged, other)]) == [True, False]
+    assert store.counters()["ended"] == 1
+    assert store.waiting(9.0) == [(2, 2.0), (1, 5.0)], "it waits as before, and nobody is lost"
+    again, still = claim(store, 9.0)
+    assert (again.source, again.version, again.etag, again.fingerprint) == (2, 1, '"tag"', None)
+    assert (still.source, still.fingerprint) == (1, b"f" * 32)
+    renewed = Body(b"same, but for the hour", "text/plain", '"tag"', fingerprint=b"g" * 32)
+    assert store.record([entry(again, 9.0, due=10.0, body=renewed)]) == [True]
+    assert (store.versions(2), store.copy(2).body.data) == ([1], b"same")
+    assert claim(store, 10.0)[0].fingerprint == b"g" * 32
+
+
+def test_of_a_feed_more_versions_are_kept(store: Any) -> None:
+    store.add([Listing("http://example.org/feed", kind="feed"), Listing("http://example.org/page")], 0.0)
+    for at in range(40):
+        held = claim(store, float(at))
+        store.record([entry(c, float(at), Answer.CHANGED, due=at + 1.0, body=Body(b"%d" % at)) for c in held])
+    assert (store.versions(1), store.versions(2)) == (list(range(40, 10, -1)), [40, 39, 38])
+
+
+def test_a_belief_is_begun_anew_from_where_it_is_asked_for(store: Any) -> None:
+    store.add(listed(2), 0.0)
+    store.record([entry(one, 1.0, Answer.CHANGED, due=9.0, belief=ROW, body=Body(b"x")) for one in claim(store, 1.0)])
+    edited, width = store.counters()["edited"], len(ROW) // 8
+    store.relearn([1, 7])
+    fleet = store.fleet(width)
+    assert (fleet.beliefs[0].tobytes(), fleet.beliefs[1].tobytes()) == (bytes(len(ROW)), ROW)
+    assert (fleet.last.tolist(), fleet.due.tolist()) == ([1.0, 1.0], [9.0, 9.0])
+    begun, (seen,) = store.checkpoint(1), store.observations(1)
+    assert (begun.latest, begun.last, begun.belief) == (seen.token, 1.0, None)
+    assert store.checkpoint(7) is None
+    assert store.versions(1) == [1]
+    assert store.counters()["edited"] > edited, "who holds the fleet in memory reads it anew"
 
 
 def test_an_outcome_that_came_too_late_is_not_told(store: Any) -> None:
@@ -689,9 +763,12 @@ class All(RuleBasedStateMachine):
         for name in ("source", "due", "last", "found", "failures", "paused"):
             assert getattr(one, name).tolist() == getattr(two, name).tolist() == getattr(three, name).tolist(), name
         shared = self.stores[2]._db
-        held = shared.execute("SELECT source FROM beliefs WHERE token IS NOT NULL ORDER BY 1").fetchall()
+        held = shared.execute("SELECT source FROM claims ORDER BY 1").fetchall()
         assert held == self.stores[1]._db.execute("SELECT source FROM leases ORDER BY 1").fetchall()
-        odd = "SELECT source FROM beliefs JOIN sources ON id = source WHERE awake = paused OR (paused AND token > 0)"
+        odd = (
+            "SELECT w.source FROM schedule w JOIN sources ON id = w.source LEFT JOIN claims c ON c.source = id "
+            "WHERE awake = paused OR (paused AND c.token > 0)"
+        )
         assert shared.execute(odd).fetchall() == []
 
     def teardown(self) -> None:
@@ -714,9 +791,9 @@ def test_a_server_reads_the_same_of_every_store(store: Any) -> None:
     one, two, three, four = store.add(
         [
             Listing("http://h/A%1", host="h"),
-            Listing("http://h/b_2", "feed", host="h"),
-            Listing("http://i/ä", host="i"),
-            Listing("http://h/rests", host="h", paused=True),
+            Listing("http://h/b_2", "feed", host="h", options={"tags": "news"}),
+            Listing("http://i/ä", host="i", options={"tags": ["new york", "news"]}),
+            Listing("http://h/rests", host="h", options={"title": "news"}, paused=True),
         ],
         0.0,
     )
@@ -735,9 +812,10 @@ def test_a_server_reads_the_same_of_every_store(store: Any) -> None:
         Head(one, latest[one], 2, 20.0, 80.0, 0),
     ]
     assert store.heads([two])[0].failures == 2
-    assert store.edition(one, 2) == Edition(2, 20.0, "text/plain", "then", new, 3, 10.0, "up")
-    assert store.edition(one, 1) == Edition(1, 10.0, "text/plain", "then", old, 3, 0.0, "up")
-    assert store.edition(one, 3) is store.packed(one, 3) is None
+    assert store.editions([(one, 2)])[0] == Edition(2, 20.0, "text/plain", "then", new, 3, 10.0, "up")
+    assert store.editions([(one, 1)])[0] == Edition(1, 10.0, "text/plain", "then", old, 3, 0.0, "up")
+    assert store.editions([(one, 3)]) == [None]
+    assert store.packed(one, 3) is None
     assert zstandard.ZstdDecompressor().decompress(store.packed(one, 1)) == b"old"
     assert [(row.source, row.address, row.as_of, row.digest) for row in store.announced(0.0, 0, 9)] == [
         (one, "http://h/A%1", 20.0, new)
@@ -767,6 +845,8 @@ def test_a_server_reads_the_same_of_every_store(store: Any) -> None:
     assert store.search(kind="feed") == [two]
     assert store.search(paused=True) == [four]
     assert store.search(limit=2) == [one, two]
+    assert store.search(tag="news") == store.search(option="tags") == [two, three]
+    assert store.search(tag="new") == store.search(option="tag") == []
     assert store.verify() == []
     assert store.checkpoint(one) is None
 
@@ -789,6 +869,11 @@ def test_members_are_whom_collections_tell_of(store: Any) -> None:
     assert store.members() == [word, CollectionMember(whole, second, "http://example.org/2")]
     said = CollectionMember(whole, first, "http://example.org/1", 7.0, "b", 7.0)
     store.enlist([said])
+    # What is pushed stands under the source's own number, and is no member.
+    pushed = CollectionMember(second, second, "hint", told=7.0)
+    store.enlist([pushed])
+    assert store.pushes() == store.pushes([first, second]) == [pushed]
+    assert store.pushes([first]) == store.members(second) == []
     assert store.members(whole)[0] == said
     assert store.members(first) == []
     store.remove([second])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import struct
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,16 +10,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
 import pytest
 
 from support.browsing import CHROMIUM, Tab, chromium, running
+from support.many import NOTHING, TIMED, many
 from support.patience import BUSY, SOON
 from support.shown import TOKEN, lived, shown
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.settings import Http, Settings
-from unstale.core.learning.learner import HALF_LIVES
-from unstale.core.learning.outlook import WIDTH
 from unstale.engine.said import BudgetSaid
 from unstale.keeper.outcomes import Answer
 from unstale.origin.server import Origin
@@ -133,7 +129,12 @@ def test_a_budget_is_seen_before_it_is_applied(tab: Tab, settings: Settings) -> 
     assert apply.is_disabled()
     page.get_by_label("Budget", exact=True).fill("-3")
     tab.until("![...document.querySelectorAll('button')].find((one) => one.textContent === 'Apply').disabled")
-    told = page.get_by_role("region", name="Today and then").get_by_role("row", name="budget").inner_text()
+    told = (
+        page.get_by_role("region", name="Today and then")
+        .get_by_role("row", name="budget")
+        .inner_text()
+        .replace("\xa0", " ")
+    )
     assert "172,800 / day" in told
     assert "21,600 / day" in told
     cells = page.get_by_role("region", name="Today and then").get_by_role("row", name="freshness").locator("td")
@@ -189,7 +190,7 @@ def test_a_source_is_polled_paused_weighed_and_compared(tab: Tab) -> None:
     page.get_by_label("Weight").fill("3.5")
     page.get_by_label("At least every").fill("2 h")
     page.get_by_role("button", name="Save").click()
-    page.get_by_text("Saved").wait_for()
+    page.get_by_text("Saved; the engine takes it up").wait_for()
     tab.until("document.querySelector('#longest')?.value === '2 h'")
     assert page.get_by_label("Weight").input_value() == "3.5"
     assert _bounds(tab, 2) == [0, 7200]
@@ -540,24 +541,11 @@ def test_a_page_is_shown_and_nothing_of_it_runs(browser: Any, tmp_path: Path) ->
         tab.close()
 
 
-#: the median of a few requests that cost nothing, in milliseconds
-_NOTHING = """(async () => {
-  const took = [];
-  for (let i = 0; i < 9; i++) {
-    const begun = performance.now();
-    await (await fetch('/healthz')).text();
-    took.push(performance.now() - begun);
-  }
-  return took.sort((a, b) => a - b)[4];
-})()"""
-
-
-@pytest.mark.skipif("UNSTALE_SHORT" in os.environ, reason="UNSTALE_SHORT is set: a million sources take two minutes")
-def test_a_million_sources_are_shown_in_no_time(
+def test_two_hundred_thousand_sources_are_shown_in_no_time(
     browser: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = replace(Settings(), store=str(tmp_path / "s.db"))
-    _million(settings.store)
+    many(settings.store, 200_000)
     with shown(settings) as address:
         tab = Tab(browser, address)
         tab.page.goto(address)
@@ -566,7 +554,7 @@ def test_a_million_sources_are_shown_in_no_time(
         first = float(tab.page.evaluate(paint))
         page = tab.page
         page.goto(f"{address}/#/sources")
-        page.get_by_text("of 1,000,000").wait_for(timeout=120_000)
+        page.get_by_text("of 200,000").wait_for(timeout=120_000)
         took: dict[str, float] = {}
         for name, act in {
             "sort by age": "heads('Age').click()",
@@ -579,76 +567,15 @@ def test_a_million_sources_are_shown_in_no_time(
             "search, all": "type('example')",
             "failing": "choose('failing')",
         }.items():
-            took[name] = float(page.evaluate(_TIMED.replace("ACT", act)))
+            took[name] = float(page.evaluate(TIMED.replace("ACT", act)))
             page.wait_for_timeout(100)
-        # On a machine that is not busy it is 1 s and 200 ms; here only what would take minutes if all were read fails.
-        nothing = float(page.evaluate(_NOTHING))
+        # Of a million it is 1 s and 200 ms on a machine that is not busy. Who reads all sources for an answer needs
+        # seconds for it; how busy the machine is, an empty request says.
+        nothing = float(page.evaluate(NOTHING))
         with capsys.disabled():
             each = ", ".join(f"{name} {ms:.0f} ms" for name, ms in took.items())
             print(f"\nfirst paint {first:.0f} ms; {each}; an empty request {nothing:.0f} ms")  # noqa: T201
         assert first < 1000.0 * SOON
-        assert median(took.values()) < 1000.0 * BUSY
+        assert median(took.values()) < 300.0 * BUSY + 40.0 * nothing
         tab.fine()
         tab.close()
-
-
-#: milliseconds from an act to the table that answers it
-_TIMED = """(async () => {
-  const button = (name) => [...document.querySelectorAll('main button')].find((one) => one.textContent === name);
-  const heads = button;
-  const set = (id, value, event) => {
-    const into = document.querySelector(id);
-    into.value = value;
-    into.dispatchEvent(new Event(event));
-  };
-  const type = (text) => set('#text', text, 'input');
-  const choose = (state) => set('#state', state, 'change');
-  const body = document.querySelector('tbody');
-  const before = body.dataset.asked;
-  const begun = performance.now();
-  ACT;
-  while (body.dataset.asked === before) await new Promise((done) => setTimeout(done, 1));
-  await new Promise(requestAnimationFrame);
-  return performance.now() - begun;
-})()"""
-
-
-def _million(path: str) -> None:
-    """A million sources with beliefs, as if each had been polled."""
-    import apsw
-
-    count, now, rng = 1_000_000, time.time(), np.random.default_rng(1)
-    store = SqliteStore(path)
-    for begin in range(0, count, 50_000):
-        store.add(
-            [
-                Listing(
-                    f"https://host{i % 997}.example/section/{i % 31}/item-{i}.html",
-                    weight=1.0 + i % 7,
-                    host=f"host{i % 997}.example",
-                )
-                for i in range(begin, begin + 50_000)
-            ],
-            now,
-        )
-    store.record([], price=Price(now, 1.0, 1.0, 0.5, 0.4))
-    store.close()
-    each = len(HALF_LIVES)
-    shape, exposure, ago = rng.gamma(2.0, 2.0, count), 10 ** rng.uniform(2, 6, count), 10 ** rng.uniform(1, 5, count)
-    rows = (
-        (
-            struct.pack(f"={WIDTH}d", *([shape[i]] * each + [exposure[i]] * each + [0.0] * (WIDTH - 2 * each))),
-            now - ago[i],
-            now - 3 * ago[i],
-            now + ago[i],
-            int(i % 50 == 0),
-            i + 1,
-        )
-        for i in range(count)
-    )
-    db = apsw.Connection(path)
-    with db:
-        db.executemany(
-            "UPDATE beliefs SET belief = ?, last = ?, found = ?, due = ?, failures = ? WHERE source = ?", rows
-        )
-    db.close()

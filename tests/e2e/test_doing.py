@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +17,9 @@ from support.shown import shown
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.settings import OnChange, Settings
 from unstale.keeper.outcomes import Answer
+from unstale.pictured import MEDIA_TYPE, with_picture
 from unstale.ports import Body, Entry, Listing
+from unstale.service.receivers import RECEIVERS, NewsReceiver, kept_receivers
 
 if not Path(CHROMIUM).exists():
     pytest.skip(f"there is no {CHROMIUM}: install Debian's chromium", allow_module_level=True)
@@ -31,6 +34,16 @@ EVIL = (
     "\u202e\u2066<b onmouseover=window.pwned=1>",
     "{{constructor.constructor('window.pwned=1')()}}",
     "<svg/onload=window.pwned=1>" + "x" * 8000,
+)
+
+#: pages and feeds in turn, then JSON and a table with all of it, and pages with pictures
+KINDS = ("http", "feed") * 3 + ("http", "http") + ("browser",) * 3
+JSON, CSV = 7, 8
+#: pictures that are pages, too
+POLYGLOTS = (
+    b"<svg xmlns='http://www.w3.org/2000/svg' onload='window.pwned=1'><script>window.pwned=1</script></svg>",
+    b"\x89PNG\r\n\x1a\n<html><script>window.pwned=1</script>",
+    b"GIF89a/*<script>window.pwned=1</script>*/=1;",
 )
 
 
@@ -149,35 +162,60 @@ def test_a_file_is_looked_through_and_added(browser: Any, settings: Settings, tm
 def test_nothing_hostile_runs_in_what_is_new(browser: Any, settings: Settings) -> None:
     store, now = SqliteStore(settings.store), time.time()
     listings = [
-        Listing(f"https://a.example/{i}", "feed" if i % 2 else "http", options={"title": evil, "tags": [evil, "x"]})
-        for i, evil in enumerate(EVIL)
+        Listing(
+            f"https://a.example/{i}", kind, options={"title": EVIL[i % len(EVIL)], "tags": [EVIL[i % len(EVIL)], "x"]}
+        )
+        for i, kind in enumerate(KINDS)
     ]
     store.add(listings, now)
     for version in (1, 2):
         claims = store.claim(now + version, 100, lease=60.0, owner="t")
         entries = [Entry(one, Answer.CHANGED, now, now + version, body=_body(one.source, version)) for one in claims]
         store.record(entries)
+    said = [
+        NewsReceiver(evil[:80].strip("\u202e"), "notify", "$NOBODY", (evil,), (), False, evil, evil, (evil,))
+        for evil in EVIL
+        if evil[:80].strip("\u202e").isprintable()
+    ]
+    store.record([], settings={RECEIVERS: kept_receivers(said)})
     store.close()
     with shown(settings) as address:
         tab = opened(browser, address, "news")
         page = tab.page
         page.get_by_text("window.pwned").first.wait_for()
-        page.get_by_role("button", name="Send a test").click()
+        for button in page.get_by_role("button", name="Edit").all():
+            button.click()
+            page.get_by_label("Sources").wait_for()
+        page.get_by_role("button", name="Cancel").click()
+        page.get_by_role("button", name="Send a test").first.click()
         page.get_by_text("It was taken.").wait_for()
         tab.go("sources")
         page.get_by_text("window.pwned").first.wait_for()
-        for i in range(len(EVIL)):
+        for i, kind in enumerate(KINDS):
             tab.go(f"sources/{i + 1}")
             page.get_by_role("button", name="what changed since 1").click()
             page.locator(".difference").first.wait_for()
+            for form in page.get_by_role("group", name="Compared by").get_by_role("button").all():
+                form.click()
+                page.locator(".difference, .muted").first.wait_for()
             page.get_by_role("button", name="side by side").click()
             page.locator(".sides").wait_for()
-            if i % 2:
+            page.get_by_role("button", name="inline").click()
+            if kind == "browser":
+                # A picture that is a page, too, is none; whoever opens its address gets no page either.
+                page.get_by_role("button", name="as drawn").first.click()
+                page.locator("img.picture").first.wait_for(state="attached")
+                told = page.evaluate(
+                    f"fetch('/dashboard/sources/{i + 1}/picture?version=2').then(async (one) => "
+                    "[one.status, one.headers.get('content-type')])"
+                )
+                assert told[0] == 404 or told[1] == "image/png", told
+            if kind == "feed":
                 page.get_by_role("region", name="Entries").wait_for()
                 links = page.get_by_role("region", name="Entries").locator("a")
                 assert all(one.get_attribute("href").startswith("https://") for one in links.all())
             page.get_by_text("What counts as a change").click()
-            page.get_by_label("Leave out (CSS)").fill(EVIL[i][:80])
+            page.get_by_label("Leave out (CSS)").fill(EVIL[i % len(EVIL)][:80])
             page.wait_for_timeout(300)
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
             tab.fine()
@@ -189,7 +227,16 @@ def test_nothing_hostile_runs_in_what_is_new(browser: Any, settings: Settings) -
 
 
 def _body(source: int, version: int) -> Body:
-    evil = EVIL[source - 1]
+    kind, evil = KINDS[source - 1], EVIL[(source - 1) % len(EVIL)]
+    if kind == "browser":
+        markup = f"<title>{version}</title><p>{evil}{version}</p>".encode()
+        return Body(with_picture(markup, POLYGLOTS[source % len(POLYGLOTS)]), MEDIA_TYPE)
+    if source == JSON:
+        rows = [{"id": one, one: version, "more": {one: [one, version]}} for one in EVIL]
+        return Body(json.dumps({"items": rows, "all": [one * version for one in EVIL]}).encode(), "application/json")
+    if source == CSV:
+        names = ['"' + one.replace('"', '""') + '"' for one in (*EVIL, "=cmd|'/C calc'!A0")]
+        return Body("".join(f"{one},{version}\n" for one in ("name", *names)).encode(), "text/csv")
     if source % 2:
         return Body(f"<title>{evil}</title><p>{evil}</p><p class='{evil[:5]}'>{version}</p>".encode(), "text/html")
     item = evil.replace("&", "&amp;").replace("<", "&lt;")

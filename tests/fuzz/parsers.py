@@ -17,11 +17,15 @@ from pathlib import Path
 from protego import Protego
 
 from unstale.adapters.addresses import Gate, web_address
+from unstale.adapters.api_pages import next_place
+from unstale.adapters.api_records import RecordReading, columns_of, last_of_each, read_json, records_in, values_in
+from unstale.adapters.api_terms import ApiTerms
 from unstale.adapters.feed_content import feed_content, feed_times
 from unstale.adapters.http_message import AnswerReader, Broken
 from unstale.adapters.normalise import Normaliser
 from unstale.adapters.replica_status import read_status
 from unstale.adapters.retry_headers import http_date, retry_after, wait
+from unstale.adapters.triggers import Triggers
 from unstale.calendar import parse_hours
 from unstale.cli.settings import load
 from unstale.codings import BrokenCoding, Decoder, TooMuch
@@ -165,6 +169,41 @@ def _pointers(data: bytes) -> None:
     Normaliser(pointers=["/a", "/items/*/views", "/~01/0"])(data, JSON)
 
 
+def _parts(data: bytes) -> None:
+    text = _text(data)[:200]
+    for given in ({"xpath": [text]}, {"between": [[text[:20], text[20:]]]}):
+        with contextlib.suppress(InputError):
+            Normaliser(**given)(b"<div class=clock>1</div><p>a", HTML)
+    kept = Normaliser(
+        xpath=["//p", "//a/@href"],
+        between=[["<", ">"]],
+        patterns=["(\\d+) EUR", "[a-z]+"],
+        text=True,
+        dates=True,
+        case=True,
+    )
+    stock = Triggers.said({"appear": ["in stock"], "vanish": ["sold"], "above": 1, "below": 9}, kept)
+    for kind in (HTML, "text/xml", "text/plain"):
+        stock(data, kind)
+        stock.fires(b"<p>1 EUR</p>", kind, data, kind)
+
+
+def _api(data: bytes) -> None:
+    head, _, body = data.partition(b"\n")
+    terms = ApiTerms(next="meta.next", key=("id",))
+    try:
+        page = read_json(body)
+        assert values_in(body) >= 1
+        records = last_of_each(records_in(page, ""), terms.key)
+        reading = RecordReading(columns_of(records, {}), terms.key, records)
+        for _ in reading.rows():
+            pass
+        place = next_place(BASE, {"link": _text(head)}, page, terms, len(records), 1)
+    except InputError:
+        return
+    assert not place or web_address(place).origin == web_address(BASE).origin
+
+
 def _settings(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "unstale.toml"
@@ -184,6 +223,7 @@ def _units(data: bytes) -> None:
 PARSERS: dict[str, Callable[[bytes], None]] = {
     "addresses": _addresses,
     "answers": _answers,
+    "api": _api,
     "codings": _codings,
     "dates": _dates,
     "feed_links": _feed_links,
@@ -191,6 +231,7 @@ PARSERS: dict[str, Callable[[bytes], None]] = {
     "fields": _fields,
     "listings": _listings,
     "lists": _lists,
+    "parts": _parts,
     "pointers": _pointers,
     "ranges": _ranges,
     "robots": _robots,

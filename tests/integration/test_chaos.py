@@ -21,7 +21,7 @@ def chaos(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
     """The campaign's modules, which import each other as neighbours."""
     monkeypatch.syspath_prepend(str(CHAOS))
     found = {}
-    for name in ("disk", "goals", "page", "store_faults", "flips"):
+    for name in ("disk", "goals", "page", "store_faults", "flips", "long", "overload", "failover"):
         spec = importlib.util.spec_from_file_location(name, CHAOS / f"{name}.py")
         assert spec is not None
         assert spec.loader is not None
@@ -85,3 +85,20 @@ def test_flips_that_nobody_noticed_would_be_seen(
     flips.whole()
     monkeypatch.setattr(flips, "body_of", lambda source: b"other")
     assert flips.flips(0, 1, tmp_path)["wrong bytes served"] > 0
+
+
+def test_under_too_much_the_valuable_keep_their_polls(chaos: dict[str, ModuleType], tmp_path: Path) -> None:
+    found = chaos["overload"].overloaded(10, tmp_path, calm=1200.0, rush=900.0)
+    # As who is due first is polled first, it is 8 and 17 %.
+    assert found["percent of valuable polls kept at 10x"] > 2 * found["percent of others kept at 10x"]
+    assert found["unbounded"] == found["not recovered in two minutes"] == 0
+
+
+def test_after_a_failover_only_the_tail_is_lost_and_it_is_polled_again(
+    chaos: dict[str, ModuleType], tmp_path: Path
+) -> None:
+    found = chaos["failover"].failover(0, 2, tmp_path)
+    assert found["of the lost tail"] > 40
+    assert [found[name] for name in ("lost beside the tail", "not polled again", "false words", "corrupt")] == [0] * 4
+    # Without a look at the server's timeline about twenty are.
+    assert found["numbers given twice"] == 0

@@ -1,4 +1,7 @@
-"""kill -9 of a running engine at any instant, two hundred times, with exact accounting against the origin's own log."""
+"""kill -9 of a running engine at any instant, eighty times, with exact accounting against the origin's own log.
+
+`make chaos` kills thousands.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,13 @@ from unstale.origin.server import Origin
 from unstale.origin.site import Site
 from unstale.ports import Listing
 
-ROUNDS, SOURCES = 200, 24
+ROUNDS, SOURCES = 80, 24
 RATE, BURST = 200.0, 10.0
 #: polls of one source are so far apart that a request is told from its neighbours, however rough the clocks
 APART, ROUGH = 0.12, 0.05
 
 
-def test_two_hundred_kills_lose_nothing_acknowledged_and_apply_nothing_twice(tmp_path: Path) -> None:
+def test_many_kills_lose_nothing_acknowledged_and_apply_nothing_twice(tmp_path: Path) -> None:
     config = settings_file(tmp_path, f'budget = "{RATE:g}/s"\nburst = {BURST:g}\nkeep = 2')
     store = SqliteStore(tmp_path / "unstale.db", versions=2)
     with Origin(Site.of(SOURCES, change_rate=0.7)).in_thread() as origin, engines(tmp_path) as parent:

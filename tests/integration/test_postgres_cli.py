@@ -16,8 +16,9 @@ from click.testing import CliRunner
 
 from support.postgres import postgres
 from unstale.adapters.postgres_crew import PostgresCrew
+from unstale.cli.moving import move
 from unstale.cli.settings import Settings
-from unstale.cli.worker import grants_of, move, worker
+from unstale.cli.worker import grants_of, worker
 from unstale.errors import UnstaleError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Entry, Listing

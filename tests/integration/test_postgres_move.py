@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 from support.postgres import Postgres, postgres
-from unstale.adapters import postgres_move
+from unstale.adapters import postgres_move, sqlite_move
+from unstale.adapters.postgres_crew import PostgresCrew
 from unstale.adapters.postgres_store import PostgresStore
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.cli.worker import move
-from unstale.errors import StoreError
+from unstale.cli.moving import move
+from unstale.errors import InputError, StoreError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Entry, Listing, Price
 
@@ -146,3 +148,87 @@ def test_what_cannot_be_moved_is_said_in_a_sentence(server: Postgres, tmp_path: 
     ):
         answer = CliRunner().invoke(move, given)
         assert words in str(answer.exception)
+
+
+def stopped_after(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, calls: int) -> list[int]:
+    """Let a step of a move fail as a kill would after so many times; how often it was taken."""
+    step, taken = getattr(module, name), [0]
+
+    def taking(*args: Any, **given: Any) -> Any:
+        taken[0] += 1
+        if taken[0] > calls:
+            raise KeyboardInterrupt
+        return step(*args, **given)
+
+    monkeypatch.setattr(module, name, taking)
+    return taken
+
+
+def test_who_was_killed_goes_on_where_it_was(server: Postgres, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.run("CREATE DATABASE resumed")
+    address = server.address("resumed")
+    monkeypatch.setattr(postgres_move, "CHUNK", 20)
+    with monkeypatch.context() as patched:
+        stopped_after(patched, postgres_move, "_copied", 20)
+        with pytest.raises(KeyboardInterrupt):
+            postgres_move.moved(file, address)
+    # Until all is there, nothing is.
+    with closing(PostgresStore(address)) as empty:
+        assert len(empty.fleet(1).source) == 0
+    with monkeypatch.context() as patched:
+        taken = stopped_after(patched, postgres_move, "_copied", 999)
+        assert postgres_move.moved(file, address)["sources"] == 58
+    whole = taken[0]
+    with closing(SqliteStore(file)) as old, closing(PostgresStore(address)) as new:
+        assert told(new) == told(old)
+    # Had it begun anew, it would have taken all steps again.
+    server.run("CREATE DATABASE again")
+    with monkeypatch.context() as patched:
+        taken = stopped_after(patched, postgres_move, "_copied", 20)
+        with pytest.raises(KeyboardInterrupt):
+            postgres_move.moved(file, server.address("again"))
+    with closing(SqliteStore(file)) as old:
+        old.add([Listing("http://meanwhile.example/")], 900.0)
+    with monkeypatch.context() as patched:
+        taken = stopped_after(patched, postgres_move, "_copied", 999)
+        assert postgres_move.moved(file, server.address("again"))["sources"] == 59
+    assert taken[0] == whole + 20
+
+
+def test_there_and_back_again(server: Postgres, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.run("CREATE DATABASE back")
+    address, path = server.address("back"), tmp_path / "back.db"
+    postgres_move.moved(file, address)
+    with closing(PostgresStore(address, versions=2, horizon=400.0)) as store:
+        claims = store.claim(10_000.0, 5, lease=60.0, owner="c")
+        same = store.copy(claims[1].source)
+        entries = [Entry(claims[0], Answer.UNCHANGED, 10_000.0, 10_100.0, belief=bytes(8 * WIDTH))]
+        if same is not None:
+            # Two sources hold the same bytes: in a file they are kept once.
+            entries.append(Entry(claims[2], Answer.CHANGED, 10_000.0, 10_200.0, body=same.body))
+        assert all(store.record(entries))
+        before, tally = told(store), store.counters()
+    monkeypatch.setattr(sqlite_move, "CHUNK", 20)
+    with monkeypatch.context() as patched:
+        stopped_after(patched, sqlite_move, "_asked", 700)
+        with pytest.raises(KeyboardInterrupt):
+            sqlite_move.moved_back(address, path)
+    assert not path.exists()
+    answer = CliRunner().invoke(move, ["--from", address, "--to", f"sqlite:{path}"], catch_exceptions=False)
+    assert answer.exit_code == 0, answer.output
+    assert answer.output.startswith("moved and compared 58 sources, ")
+    with closing(SqliteStore(path, versions=2, horizon=400.0)) as back:
+        assert told(back) == before
+        held = 5 - len(entries)
+        assert back.counters() == tally | {"expired": tally["expired"] + held}
+        assert back.verify() == []
+        # Tokens and ids go on where they were.
+        (claim,) = back.claim(20_000.0, 1, lease=60.0, owner="d")
+        assert claim.token == tally["claimed"] + 1
+        assert back.add([Listing("http://new/")], 20_000.0) == [61]
+    with pytest.raises(InputError, match="is there already: choose another name"):
+        sqlite_move.moved_back(address, path)
+    with closing(PostgresCrew(address)) as crew:
+        crew.beat("w", 0.0, 0.0, 0.0, {}, None)
+        with pytest.raises(StoreError, match="has workers that are alive: end them first"):
+            sqlite_move.moved_back(address, tmp_path / "other.db")

@@ -19,8 +19,9 @@ from unstale.adapters import postgres_observations, postgres_schema
 from unstale.adapters.postgres_crew import PostgresCrew, even_shares
 from unstale.adapters.postgres_hosts import MANY, Grant
 from unstale.adapters.postgres_replica import PostgresReplica
-from unstale.adapters.postgres_schema import MIGRATIONS, worded
+from unstale.adapters.postgres_schema import worded
 from unstale.adapters.postgres_store import PostgresStore
+from unstale.adapters.postgres_tables import MIGRATIONS
 from unstale.errors import InputError, StoreError
 from unstale.keeper.outcomes import Answer
 from unstale.listings.records import CollectionMember
@@ -443,11 +444,20 @@ def test_shares_change_hands_without_ever_adding_up_to_more(opened: Any) -> None
     assert beat("a", 0.0) == 6.0
     assert beat("b", 0.0) == 0.0
     assert [member.share for member in store.divide(6.0)] == [3.0, 0.0]
-    # a has not heard of it yet, so b has to wait.
+    # a has not heard of it yet, so b has to wait, however often the planner looks before a's next sign of life.
+    assert [member.share for member in store.divide(6.0)] == [3.0, 0.0]
     assert beat("a", 6.0) == 3.0
     assert [member.share for member in store.divide(6.0)] == [3.0, 0.0]
     assert beat("a", 3.0) == 3.0
     assert [member.share for member in store.divide(6.0)] == [3.0, 3.0]
+    assert (beat("a", 3.0), beat("b", 0.0)) == (3.0, 3.0)
+    # a is silent, and b has what was a's. Whoever comes back takes only what is granted anew, also if the answer to its
+    # first sign of life was lost and it still goes by what it had.
+    store._write(lambda db, again: db.execute("UPDATE workers SET at = 0 WHERE owner = 'a'"))
+    assert [(member.owner, member.share) for member in store.divide(6.0)] == [("b", 6.0)]
+    assert (beat("b", 3.0), beat("a", 3.0), beat("a", 3.0)) == (6.0, 0.0, 0.0)
+    rows = store._read(lambda db: db.execute("SELECT owner, greatest(share, held) FROM workers ORDER BY 1").fetchall())
+    assert rows == [("a", 0.0), ("b", 6.0)]
     store.leave("a")
     assert [(member.owner, member.share) for member in store.divide(6.0)] == [("b", 6.0)]
 
@@ -496,7 +506,37 @@ def test_a_schema_of_the_first_version_learns_of_collections(server: Postgres, m
         "INSERT INTO first.hosts(name) VALUES ('')",
     )
     store = PostgresStore(server.address(), schema="first")
-    store.enlist([CollectionMember(4, 4, "http://x/", 1.0)])
-    assert store.members() == [CollectionMember(4, 4, "http://x/", 1.0)]
+    (new,) = store.add([Listing("http://y/")], 8.0)
+    store.enlist([CollectionMember(4, new, "http://y/", 1.0)])
+    assert store.members() == [CollectionMember(4, new, "http://y/", 1.0)]
     assert store.observations(4) == []
     store.close()
+
+
+def test_what_polls_change_is_written_in_its_place(server: Postgres, opened: Callable[..., PostgresCrew]) -> None:
+    store = opened()
+    store.add([Listing(f"s{n}") for n in range(400)], 0.0)
+
+    def polled(at: float, count: int) -> None:
+        claims = store.claim(at, count, lease=60.0, owner="w")
+        assert len(claims) == count
+        store.record([done(claim, at, belief=bytes(152)) for claim in claims])
+
+    def updates() -> dict[str, tuple[int, int]]:
+        # Statistics are kept by each session and told when it is idle.
+        store._read(lambda db: db.execute("SELECT pg_stat_force_next_flush()"))
+        query = "SELECT relname, n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE schemaname = %s"
+        with server.connect() as db:
+            return {name: (updated, hot) for name, updated, hot in db.execute(query, (store.schema,))}
+
+    # Rows grow once, with their first belief.
+    polled(100.0, 400)
+    before = updates()
+    for round_ in range(2, 42):
+        polled(100.0 * round_, 40)
+    after = updates()
+    updated = {name: (all_ - before[name][0], hot - before[name][1]) for name, (all_, hot) in after.items()}
+    # A claim updates nothing, an outcome a belief in its place and a row of the schedule.
+    assert updated["claims"] == (0, 0)
+    assert updated["schedule"][0] == updated["beliefs"][0] == 40 * 40
+    assert updated["beliefs"][1] > 0.9 * updated["beliefs"][0]

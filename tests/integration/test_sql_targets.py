@@ -284,3 +284,14 @@ def test_only_the_ranges_of_keys_in_which_rows_are_gone_are_read(server: Postgre
     assert read(file, "SELECT id, a FROM many ORDER BY id") == there
     server.run("DELETE FROM many WHERE id % 2 = 0")
     assert poll(server, file, "many")["rows"] == len([id for id, _ in there if id % 2])
+
+
+@pytest.mark.parametrize("target", ["copies.db", "copies.duckdb"])
+def test_a_key_that_two_rows_come_to_share_hides_none_of_them(server: Postgres, tmp_path: Path, target: str) -> None:
+    server.run("DROP TABLE IF EXISTS keyed", "CREATE TABLE keyed(a text, b int)")
+    server.run("INSERT INTO keyed VALUES('x', 1), ('y', 2), ('z', 3)")
+    poll(server, tmp_path / target, "keyed", key="a")
+    # As many rows as before, and no key that is not here already.
+    server.run("DELETE FROM keyed WHERE a = 'y'", "INSERT INTO keyed VALUES('x', 4)")
+    got = ask(server, tmp_path / target, "keyed", key="a")
+    assert got.reason == "key is the same in several rows: name columns that are unique together"

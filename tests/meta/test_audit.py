@@ -21,6 +21,7 @@ SKIPPED = {"name": "c", "skip_reason": "not found"}
         ([SAFE, WEAK], 1, "b 2: X-1, mended in 3"),
         ([SAFE, SKIPPED], 2, "1 of 2 were not audited: the service has no word of them"),
         ([WEAK, SKIPPED], 1, "b 2: X-1, mended in 3"),
+        ([SKIPPED], 2, "nothing was audited: whoever answered knows none of the 1 versions; ask with internet"),
         (None, 2, "nothing was audited: the service that knows of weaknesses did not answer"),
     ],
 )

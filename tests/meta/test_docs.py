@@ -19,6 +19,7 @@ _WITH_EXAMPLES = [page for page in PAGES if blocks(page, "python")]
 _WITH_COMMANDS = [page for page in PAGES if commands(page)]
 
 
+@pytest.mark.examples
 @pytest.mark.parametrize("page", _WITH_EXAMPLES, ids=name)
 def test_python_examples_give_what_they_show(page: Path) -> None:
     test = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
@@ -32,6 +33,7 @@ def test_python_examples_give_what_they_show(page: Path) -> None:
     assert test.summarize(verbose=False).failed == 0
 
 
+@pytest.mark.examples
 @pytest.mark.parametrize("page", _WITH_COMMANDS, ids=name)
 def test_commands_print_what_is_shown(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

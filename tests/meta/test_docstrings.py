@@ -19,6 +19,7 @@ MODULES = ["unstale", *(m.name for m in pkgutil.walk_packages(unstale.__path__, 
 LONGEST = 25
 
 
+@pytest.mark.examples
 @pytest.mark.parametrize("module", MODULES)
 def test_examples_run(module: str) -> None:
     failed, _ = doctest.testmod(import_module(module), optionflags=doctest.ELLIPSIS)

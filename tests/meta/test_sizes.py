@@ -60,3 +60,13 @@ def test_a_room_is_as_small_as_it_says(room: str) -> None:
     size, most = _counted()[room], _stated()[room]
     assert size <= most, f"{room} has {size} lines of code: let something go, or state more in docs/rooms.md"
     assert most <= 1.25 * size + 100, f"{room} has only {size} lines of code by now: state less in docs/rooms.md"
+
+
+#: lines that a file may have at most, docstrings and all; and one of the engine
+FILE, ENGINE = 300, 250
+
+
+def test_a_file_has_one_idea() -> None:
+    lines = {path.relative_to(SOURCE): len(path.read_text("utf-8").splitlines()) for path in SOURCE.rglob("*.py")}
+    long = {str(path): n for path, n in lines.items() if n > (ENGINE if path.parts[0] == "engine" else FILE)}
+    assert not long, f"{long} have more than one idea each: give one of them a file of its own"

@@ -14,6 +14,7 @@ import unstale.engine
 
 ENGINE = Path(unstale.engine.__file__).parent
 ROOT = ENGINE.parent.parent
+PROJECT = Path(__file__).parents[2]
 #: calls of a store in the engine, the misspelt ones, and what mypy says of them
 BREAKS = {
     "claiming.py": ((r"store\.claim\(", "store.clam(", '"Store" has no attribute "clam"'),),
@@ -39,23 +40,23 @@ def test_a_misspelt_call_of_a_store_fails_mypy(tmp_path: Path) -> None:
             assert count, (name, pattern)
             expected.append(said)
         path.write_text(text)
-    settings = Path(__file__).parents[2] / "pyproject.toml"
+    shutil.copy(PROJECT / "pyproject.toml", tmp_path)
+    # What `make lint` has found out is true of the copy as well, but for what was broken: a second instead of a minute.
+    if (PROJECT / ".mypy_cache").is_dir():
+        shutil.copytree(PROJECT / ".mypy_cache", tmp_path / ".mypy_cache")
     run = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "mypy",
-            "--config-file",
-            str(settings),
-            "--no-incremental",
-            str(copy / "unstale/engine"),
-        ],
+        [sys.executable, "-m", "mypy", "src/unstale/engine"],
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        env={"MYPYPATH": str(copy), "PATH": "/usr/bin:/bin"},
+        env={"MYPYPATH": "src", "PATH": "/usr/bin:/bin"},
         check=False,
     )
     assert run.returncode == 1, run.stdout + run.stderr
     for said in expected:
         assert said in run.stdout, said
+
+
+def test_nothing_crosses_a_port_untyped() -> None:
+    for path in sorted((ROOT / "unstale" / "ports").glob("*.py")):
+        assert not re.search(r"\bAny\b", path.read_text("utf-8")), path.name

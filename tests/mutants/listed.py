@@ -97,8 +97,8 @@ MUTANTS = [
     Mutant(
         "decide: what the source asked for is forgotten",
         "src/unstale/keeper/rows.py",
-        "due: Floats = np.maximum(planned, self.not_before[rows])",
-        "due: Floats = planned",
+        "        due = self._awaited(rows, planned)\n",
+        "        due = planned\n",
         _BRAIN,
     ),
     # What a shared cache may keep and serve.

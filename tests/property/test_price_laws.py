@@ -1,4 +1,4 @@
-"""Laws of the optimum, on thousands of drawn fleets: heavy tails, ties, zeros, one source, absurd budgets."""
+"""Laws of the optimum, on a thousand drawn fleets: heavy tails, ties, zeros, one source, absurd budgets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from unstale.core.processes import Constant, Pareto, Weibull
 from unstale.core.values import Mixed, PoissonAge, PoissonFreshness, ProcessValue, Value, value_of
 from unstale.errors import InfeasibleError, InputError
 
-many = settings(max_examples=4 * settings.default.max_examples)
+many = settings(max_examples=3 * settings.default.max_examples)
 few = settings()
 
 #: numbers over twenty orders of magnitude, with exact ties and zeros among them
@@ -201,7 +201,7 @@ def constrained(draw: st.DrawFn) -> tuple[Fleet, float]:
     return fleet, draw(budgets)
 
 
-@many
+@few
 @given(constrained())
 def test_optimality_conditions_hold_under_constraints(problem: tuple[Fleet, float]) -> None:
     fleet, budget = problem

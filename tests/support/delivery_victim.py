@@ -18,7 +18,8 @@ from unstale.adapters.apprise_sink import AppriseSink
 from unstale.adapters.log_sink import LogSink
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.adapters.webhook import Webhook
-from unstale.engine.deliveries import Deliveries, Sink
+from unstale.engine.deliveries import Deliveries
+from unstale.engine.sink import Sink
 from unstale.engine.store_executor import StoreExecutor
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Entry, Event

@@ -75,8 +75,9 @@ class ObjectStore:
                     name = prefix + head + cut
                     found[name] = f"<CommonPrefixes><Prefix>{name}</Prefix></CommonPrefixes>"
                 else:
+                    tag = hashlib.md5(body, usedforsecurity=False).hexdigest()
                     found[key] = (
-                        f"<Contents><Key>{key}</Key><Size>{len(body)}</Size><ETag>e</ETag>"
+                        f"<Contents><Key>{key}</Key><Size>{len(body)}</Size><ETag>{tag}</ETag>"
                         "<LastModified>2017-07-14T02:40:00.000Z</LastModified></Contents>"
                     )
         inside = f"<IsTruncated>false</IsTruncated><KeyCount>{len(found)}</KeyCount>{''.join(found.values())}"

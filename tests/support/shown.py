@@ -17,7 +17,7 @@ from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.service import service_of
 from unstale.cli.settings import Settings
-from unstale.cli.telling import ReceiverTrials
+from unstale.cli.sinks import ReceiverTrials
 from unstale.cli.trying import Trying
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.outlook import WIDTH, even_freshness, outlook
@@ -132,7 +132,9 @@ def shown(
         shelf, service = SqliteReplica(settings.store), service_of(settings)
         inner = token or TOKEN
         tries = Trying(settings)
-        more = views(service, replicas=lambda: replicas or {}, tries=tries, told=ReceiverTrials(settings))
+        more = views(
+            service, replicas=lambda: replicas or {}, tries=tries, told=ReceiverTrials(settings, service.receivers)
+        )
         app = replica(
             shelf,
             token=inner,

@@ -10,13 +10,15 @@ import asyncio
 import os
 import signal
 import sys
+import time
 
 import numpy as np
 
 from unstale.adapters.postgres_crew import PostgresCrew
 from unstale.adapters.postgres_hosts import Grant
+from unstale.cli.worker import _keep_time, _read_clock
 from unstale.core.learning.learner import Learner
-from unstale.engine.clock import SystemClock
+from unstale.engine.clock import SharedClock, SystemClock
 from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import HostLimits, Rules
 from unstale.engine.planner import Planner
@@ -34,7 +36,7 @@ def grants(host: str, now: float) -> Grant:
     return Grant(SPACING, 1) if host.startswith(SPACED) else Grant()
 
 
-def main(dsn: str, log: str, lease: str, budget: str, took: str, first: str) -> None:
+def main(dsn: str, log: str, lease: str, budget: str, took: str, first: str, large: str, times: str) -> None:
     """Beget a worker for each line and tell its process id."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     learner = Learner(2, 60.0)
@@ -43,16 +45,27 @@ def main(dsn: str, log: str, lease: str, budget: str, took: str, first: str) -> 
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
-            asyncio.run(live(dsn, log, float(lease), float(budget), float(took), float(first), int(line)))
+            numbers = (float(word) for word in (lease, budget, took, first, large))
+            asyncio.run(live(dsn, log, *numbers, seed=int(line), shared=times == "server"))
             os._exit(0)
         os.write(1, f"{child}\n".encode())
 
 
-async def live(dsn: str, log: str, lease: float, budget: float, took: float, first: float, seed: int) -> None:
-    """Poll until ended. A poll is a line in the log when it begins: source, token, due, time, process, begin by."""
+async def live(
+    dsn: str, log: str, lease: float, budget: float, took: float, first: float, large: float, *, seed: int, shared: bool
+) -> None:
+    """Poll until ended; with `shared` time by the server's clock, as `unstale worker` does.
+
+    A poll is a line in the log when it begins: source, token, due, time, process, begin by.
+    """
     rng = np.random.default_rng(seed)
-    clock, stop = SystemClock(), asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    # The clock of the machine is set by five minutes when it is told so.
+    set_by = [0.0]
+    for number, seconds in ((signal.SIGUSR1, 300.0), (signal.SIGUSR2, -300.0)):
+        loop.add_signal_handler(number, lambda by=seconds: set_by.__setitem__(0, set_by[0] + by))
+    clock: SystemClock | SharedClock = SharedClock(lambda: time.monotonic() + set_by[0]) if shared else SystemClock()
     out = os.open(log, os.O_WRONLY | os.O_APPEND)
 
     async def look(claim: Claim) -> Fetched:
@@ -66,19 +79,25 @@ async def live(dsn: str, log: str, lease: float, budget: float, took: float, fir
         return Fetched(Answer.UNCHANGED, begun)
 
     def opened() -> PostgresCrew:
-        return PostgresCrew(dsn, grants=grants, idle=5.0, patience=3.0)
+        return PostgresCrew(dsn, grants=grants, idle=5.0, patience=3.0, own_time=shared)
 
     def tell(name: str, facts: object) -> None:
         if name in ("fault", "store_failed", "elected"):
             os.write(2, f"{os.getpid()} {name} {facts}\n".encode())
 
+    executor = StoreExecutor(opened)
+    if isinstance(clock, SharedClock):
+        _read_clock(executor.store, clock)
+        keeping = asyncio.create_task(_keep_time(executor, clock, stop))
     config = EngineConfig(budget, owner=f"w{os.getpid()}", lease=lease, polls=64, grace=2.0, first_rate=first)
-    worker = Worker(StoreExecutor(opened), config, clock, look, tell=tell)
+    worker = Worker(executor, config, clock, look, tell=tell)
     host_limits = HostLimits(lambda host: Rules(SPACING, 1) if host.startswith(SPACED) else Rules(0.0, 1000))
-    planner = Planner(StoreExecutor(opened), config, clock, host_limits, tell)
+    planner = Planner(StoreExecutor(opened), config, clock, host_limits, tell, large)
     planning = asyncio.create_task(planner.run(stop))
     await worker.run(stop)
     await planning
+    if shared:
+        await keeping
 
 
 if __name__ == "__main__":

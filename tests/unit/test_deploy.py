@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,8 @@ def metrics(tmp_path: Path) -> dict[str, set[str]]:
     kept = Booked(tmp_path / "a.db", 2)
     kept.poll(b"a")
     now = kept.clock()
+    (promised,) = kept.store.listings([1])
+    kept.store.add([replace(promised, options={"fresh_within": "1h"})], now, duplicates="replace")
     kept.store.record([], price=Price(now - 60.0, 2.0, 0.1, fresh=0.7, even=0.5))
     kept.store.record([], settings={"engine": json.dumps({"at": now, "started_at": now - 9, "spent": 3.0}).encode()})
     assert asked(kept.app, "/copies/1").status
@@ -179,6 +182,8 @@ def test_prometheus_understands_the_alerts_and_raises_them(tmp_path: Path) -> No
         'unstale_sources{job="u",instance="i",state="failing"}': "20+0x400",
         'unstale_sources{job="u",instance="i",state="polled"}': "80+0x400",
         'unstale_engine_running{job="u",instance="i"}': "0+0x400",
+        'unstale_contract_sources{job="u",instance="i",contract="finance",state="broken"}': "3+0x400",
+        'unstale_contract_sources{job="u",instance="i",contract="own",state="broken"}': "0+0x400",
         'unstale_worker_lag_seconds{job="u",instance="i",worker="w1"}': "1+0x400",
         'unstale_worker_lag_seconds{job="u",instance="i",worker="w2"}': "90+0x400",
         'unstale_worker_polls_total{job="u",instance="i",worker="w1",answer="changed"}': "0+60x400",
@@ -191,6 +196,7 @@ def test_prometheus_understands_the_alerts_and_raises_them(tmp_path: Path) -> No
         "UnstaleNobodyPolls": [{}],
         "UnstaleWorkerBehind": [{"worker": "w2"}],
         "UnstaleWorkerLate": [{"worker": "w2"}],
+        "UnstaleContractBroken": [{"contract": "finance", "state": "broken"}],
         "UnstaleNoPlan": [],
         "UnstaleWorkersRestart": [],
     }
@@ -203,9 +209,10 @@ def test_prometheus_understands_the_alerts_and_raises_them(tmp_path: Path) -> No
                 {
                     "exp_labels": {"job": "u", "instance": "i", **rules[name]["labels"], **labels},
                     "exp_annotations": {
-                        "summary": rules[name]["annotations"]["summary"].replace(
-                            "{{ $labels.worker }}", labels.get("worker", "")
-                        )
+                        "summary": rules[name]["annotations"]["summary"]
+                        .replace("{{ $labels.worker }}", labels.get("worker", ""))
+                        .replace("{{ $labels.contract }}", labels.get("contract", ""))
+                        .replace("{{ $value }}", "3")
                     },
                 }
                 for labels in raised

@@ -73,7 +73,8 @@ def use(python: str, wheel: Path, extra: str, folder: Path) -> None:
     pages.mkdir()
     with site(pages) as address:
         call(unstale, "add", address, cwd=folder)
-        call(unstale, "run", "--for", "3s", "--no-serve", cwd=folder)
+        # The first start compiles, on a busy machine for seconds.
+        call(unstale, "run", "--for", "15s", "--no-serve", cwd=folder)
         assert "news" in call(unstale, "get", address, cwd=folder)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from unstale.adapters.normalise import Normaliser
 from unstale.adapters.store_checks import LONGEST_ADDRESS, check_listings
+from unstale.adapters.triggers import Triggers
 from unstale.adapters.ways import WAYS, Means
 from unstale.errors import InputError, require, sentence
 from unstale.kinds import check_options, known_kind
@@ -23,9 +24,13 @@ from unstale.secrecy import secret_parameter, variable
 #: visible ASCII without the colon that ends a name
 _HEADER = re.compile(r"[!-9;-~]+")
 _NORMALISE = {
-    **dict.fromkeys(("selectors", "pointers", "keep", "keep_pointers"), list),
-    **dict.fromkeys(("whitespace", "case", "digits"), bool),
+    **dict.fromkeys(
+        ("selectors", "pointers", "keep", "keep_pointers", "xpath", "between", "patterns", "drop_patterns"), list
+    ),
+    **dict.fromkeys(("whitespace", "case", "digits", "dates", "text"), bool),
 }
+#: of those, the lists that hold no texts
+_PAIRS = ("between",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +97,22 @@ def checked_options(options: Mapping[str, Any]) -> None:
     normalise = options.get("normalise", {})
     require(
         isinstance(normalise, Mapping)
-        and all(name in _NORMALISE and isinstance(value, _NORMALISE[name]) for name, value in normalise.items()),
+        and all(name in _NORMALISE and isinstance(value, _NORMALISE[name]) for name, value in normalise.items())
+        and all(
+            isinstance(one, list) if name in _PAIRS else isinstance(one, str)
+            for name, value in normalise.items()
+            if isinstance(value, list)
+            for one in value
+        ),
         "options.normalise",
         "given",
-        "may hold lists of selectors, pointers, keep and keep_pointers, and whitespace, case, digits = true or false",
+        f"may hold lists ({', '.join(n for n, form in _NORMALISE.items() if form is list)}) and "
+        f"{', '.join(n for n, form in _NORMALISE.items() if form is bool)} = true or false",
         "use these",
     )
     Normaliser(**normalise)
+    if (triggers := options.get("triggers")) is not None:
+        Triggers.said(triggers)
 
 
 def _no_secret(address: str) -> None:

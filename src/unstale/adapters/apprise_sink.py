@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
 
 from unstale.adapters.event_words import in_words
@@ -18,6 +18,8 @@ from unstale.ports import Event
 
 #: seconds that one message may take, and events that one message tells of where they wait for each other
 SECONDS, TOGETHER = 60.0, 50
+#: a title and a text for events
+Words = Callable[[Sequence[Event]], Awaitable[tuple[str, str]]]
 
 
 class AppriseSink:
@@ -25,7 +27,9 @@ class AppriseSink:
 
     width = 1
 
-    def __init__(self, address: str, *, together: bool = False, seconds: float = SECONDS) -> None:
+    def __init__(
+        self, address: str, *, together: bool = False, seconds: float = SECONDS, words: Words | None = None
+    ) -> None:
         try:
             import apprise
         except ImportError:
@@ -41,10 +45,11 @@ class AppriseSink:
         self._plain, self._seconds = apprise.NotifyFormat.TEXT, seconds
         self.name = f"notify {scheme} {sha256(address.encode()).hexdigest()[:8]}"
         self.batch = TOGETHER if together else 1
+        self._words = words
 
     async def tell(self, events: Sequence[Event]) -> tuple[int, str]:
         """One message for these; how many were taken, all or none, and why not."""
-        title, body = in_words(events)
+        title, body = in_words(events) if self._words is None else await self._words(events)
         try:
             async with asyncio.timeout(self._seconds):
                 taken = await asyncio.to_thread(

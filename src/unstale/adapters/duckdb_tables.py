@@ -14,23 +14,21 @@ Rules of this file:
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unstale.adapters import duckdb_types
+from unstale.adapters.duckdb_draft import DuckDraft, escaped
 from unstale.adapters.duckdb_spool import Spool
 from unstale.adapters.sql_ranges import MODULUS, Sums, within
 from unstale.adapters.sql_records import Records, doubted, quoted, shown_names
+from unstale.adapters.sql_schema import Schemas
 from unstale.adapters.sql_targets import LocalTable, TableReading, account
-from unstale.adapters.sql_values import WIDTH
-from unstale.errors import InputError, MissingExtraError, StoreError, sentence
+from unstale.errors import MissingExtraError, StoreError, sentence
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
 MEMORY = "1GB"
 
 
-class DuckTables:
+class DuckTables(DuckDraft):
     """The file of local tables, opened by one poll; `patient` says whether to wait on for another's turn."""
 
     def __init__(self, path: Path, patient: Callable[[], bool]) -> None:
@@ -137,10 +135,40 @@ class DuckTables:
                 came = self._spools["incoming"]
                 told = account(done, kind, (inserted, changed, deleted), came.notes, came.columns)
                 done = replace(done, manifest=json.dumps(told, sort_keys=True, separators=(",", ":")).encode())
-                self._records.set_seal(_seal(self._path))
+                if not self._gathering:
+                    self._records.set_seal(_seal(self._path))
             self._settle(done)
             self._records.record(done)
         return done
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Let all tables that are merged meanwhile be switched to in one step, or none."""
+        with self._records.writing(), self._worded():
+            self._gathering = True
+            try:
+                yield
+                if self._switch():
+                    self._records.set_seal(_seal(self._path))
+            finally:
+                self._gathering = False
+                self._discard()
+
+    def join_group(self, group: str, name: str, asked: str, now: float) -> None:
+        """Write down that a table is polled as one of a group, and how."""
+        self._records.join_group(group, name, asked, now)
+
+    def group(self, group: str, since: float) -> list[str]:
+        """How those of a group are polled who were polled themselves since then."""
+        return self._records.group(group, since)
+
+    def schemas(self, name: str) -> Schemas:
+        """What is known of the schema of a table's source."""
+        return self._records.schemas(name)
+
+    def set_schemas(self, name: str, known: Schemas) -> None:
+        """Write down what is known of it now."""
+        self._records.set_schemas(name, known)
 
     def close(self) -> None:
         """Give back the files, and what was put aside."""
@@ -217,97 +245,12 @@ class DuckTables:
         )
         return self._count("fresh") - changed, changed, self._count("doomed") - changed
 
-    def _publish(self, held: LocalTable, *, anew: bool) -> tuple[int, bytes]:
-        """Make the change in a draft and put it in the file's place: how many rows there are, and their digest."""
-        # Links are followed, and who may read the file still may.
-        target = self._path.resolve()
-        draft = target.with_name(f".{target.name}.draft")
-        for rest in (draft, draft.with_name(f"{draft.name}.wal")):
-            rest.unlink(missing_ok=True)
-        if target.exists():
-            shutil.copyfile(target, draft)
-            shutil.copymode(target, draft)
-        try:
-            self._db.execute(f"ATTACH '{escaped(draft)}' AS new")
-            try:
-                # No transaction: a draft that breaks off is nobody's.
-                self._make(held) if anew else self._change(held)
-                rows, digest = self._digest(held)
-                self._note(held, rows, digest)
-                self._db.execute("CHECKPOINT new")
-            finally:
-                self._db.execute("DETACH new")
-            with draft.open("rb") as file:
-                os.fsync(file.fileno())
-            draft.replace(target)
-        finally:
-            draft.unlink(missing_ok=True)
-        return rows, digest
-
-    def _make(self, held: LocalTable) -> None:
-        table, shown = f"new.{quoted(held.view)}", shown_names(held.columns)
-        key = set(held.key)
-        declared = ", ".join(
-            f"{quoted(one)} {type_}{' NOT NULL' if name in key and self._unique else ''}"
-            for one, type_, name in zip(shown, held.types, held.columns, strict=True)
-        )
-        self._db.execute(f"CREATE OR REPLACE TABLE {table}({declared})")
-        self._spools["incoming"].insert(table)
-        self._check_key(table, held)
-        for one, column in zip(shown, self._spools["incoming"].columns, strict=True):
-            if column.comment:
-                self._db.execute(f"COMMENT ON COLUMN {table}.{quoted(one)} IS {_literal(column.comment)}")
-        if held.key:
-            self._db.execute(f"COMMENT ON TABLE {table} IS {_literal('key: ' + ', '.join(held.key))}")
-
-    def _change(self, held: LocalTable) -> None:
-        table = f"new.{quoted(held.view)}"
-        self._db.execute(f"DELETE FROM {table} WHERE rowid IN (SELECT place FROM doomed)")
-        self._db.execute(f"INSERT INTO {table} FROM fresh")
-
-    def _digest(self, held: LocalTable) -> tuple[int, bytes]:
-        columns = [
-            duckdb_types.compared(quoted(one), type_)
-            for one, type_ in zip(shown_names(held.columns), held.types, strict=True)
-        ]
-        sums = (f"sum(hash({', '.join(one)})::HUGEINT)" for one in (columns, ["7", *columns]))
-        asked = f"SELECT count(*), {', '.join(sums)} FROM new.{quoted(held.view)}"
-        found = self._db.execute(asked).fetchone()
-        assert found is not None
-        told = ascii((held.columns, held.types, *found))
-        return found[0], blake2b(told.encode("ascii"), digest_size=WIDTH).digest()
-
-    def _note(self, held: LocalTable, rows: int, digest: bytes) -> None:
-        """What readers may want to know of the table, in the file itself."""
-        self._db.execute(
-            'CREATE TABLE IF NOT EXISTS new.unstale_tables(name VARCHAR, "table" VARCHAR, key VARCHAR[], rows BIGINT, '
-            "digest VARCHAR)"
-        )
-        self._db.execute("DELETE FROM new.unstale_tables WHERE name = ?", [held.name])
-        noted = [held.name, held.view, list(held.key), rows, digest.hex()]
-        self._db.execute("INSERT INTO new.unstale_tables VALUES(?, ?, ?, ?, ?)", noted)
-
-    def _check_key(self, table: str, held: LocalTable) -> None:
-        if held.key and not self._unique:
-            key = ", ".join(self._shown_key())
-            if self._count(f"{table} GROUP BY {key} HAVING count(*) > 1"):
-                raise InputError("key is the same in several rows: name columns that are unique together")
-
     def _same_key(self) -> str:
         return " AND ".join(f"i.{one} IS NOT DISTINCT FROM t.{one}" for one in self._shown_key())
-
-    def _shown_key(self) -> list[str]:
-        names = [column.name for column in self._spools["incoming"].columns]
-        shown = shown_names(names)
-        return [quoted(shown[names.index(name)]) for name in self._key]
 
     def _keys(self) -> str:
         key = ", ".join(self._shown_key())
         return f"SELECT {key} FROM old.{quoted(self._view)} UNION SELECT {key} FROM incoming"
-
-    def _count(self, rows: str) -> int:
-        found = self._db.execute(f"SELECT count(*) FROM {rows}").fetchone()
-        return int(found[0]) if found else 0
 
     @contextmanager
     def _worded(self) -> Iterator[None]:
@@ -328,12 +271,3 @@ def _seal(path: Path) -> int:
     except FileNotFoundError:
         return 0
     return zlib.crc32(ascii((found.st_ino, found.st_mtime_ns, found.st_size)).encode()) & 0x7FFFFFFF
-
-
-def escaped(path: Path) -> str:
-    """A path between the quotes of SQL."""
-    return str(path).replace("'", "''")
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

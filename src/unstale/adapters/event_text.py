@@ -22,7 +22,7 @@ def event_text(event: Event) -> bytes:
         "address": shown_address(event.address),
         "version": event.version,
         "at": event.at,
-        "time": _time(event.at),
+        "time": event_time(event.at),
         "digest": event.digest.hex(),
         "first": event.first,
     }
@@ -33,8 +33,8 @@ def event_text(event: Event) -> bytes:
     return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _time(at: float) -> str | None:
-    """None where a clock that jumped has written a time that no calendar has."""
+def event_time(at: float) -> str | None:
+    """When it was, as ISO 8601 has it; None where a clock that jumped has written a time that no calendar has."""
     try:
         return datetime.fromtimestamp(at, UTC).isoformat()
     except (ValueError, OverflowError, OSError):

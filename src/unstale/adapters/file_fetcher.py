@@ -245,7 +245,10 @@ def _listed(place: Place, found: Found, where: Spot, request: Request, leash: Le
         _ = leash.left
         if where.pattern and not fnmatch.fnmatchcase(member.name, where.pattern):
             continue
-        lines.append((member.name, json.dumps(asdict(member))))
+        told = asdict(member)
+        if not member.tag:
+            del told["tag"]
+        lines.append((member.name, json.dumps(told)))
         times.append(member.modified or 0.0)
         size += len(lines[-1][1]) + 2
         if size > request.limit:

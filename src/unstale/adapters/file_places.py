@@ -65,6 +65,8 @@ class FolderEntry:
     kind: str
     size: int
     modified: float | None
+    #: the store's own tag of its content, where it has one
+    tag: str = ""
 
 
 class Place(Protocol):

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from unstale.adapters.addresses import WebAddress
 from unstale.adapters.transfer import TransferReply
-from unstale.ports import Request
+from unstale.ports import Ended, Request
 
 #: hears the last answer, or the fault of ours that ended a look
 Replied = Callable[[TransferReply | Exception], None]
@@ -30,11 +30,13 @@ class Flight:
         "_sent",
         "asked",
         "deadline",
+        "ended",
         "exchange",
         "here",
         "hops",
         "lines",
         "plainly",
+        "polled_at",
         "request",
     )
 
@@ -45,6 +47,10 @@ class Flight:
         self.plainly = False
         #: whether a request was begun
         self.asked = False
+        #: hears what was found since `polled_at` if that is no more than a first answer "not modified"; None: the same
+        #: hears it as of any other answer
+        self.ended: Ended | None = None
+        self.polled_at = 0.0
         #: calls off the request that is under way
         self.exchange: Callable[[], None] | None = None
         self._replied: Replied | None = replied
@@ -69,14 +75,23 @@ class Flight:
                 reply = replace(reply, received=received, requests=sent)
         replied(reply)
 
+    @property
+    def first(self) -> bool:
+        """Whether no request of it was answered before."""
+        return not self._sent
+
+    def over(self) -> None:
+        """It has ended, and nobody is to be told by it."""
+        self._replied = None
+        self._among.discard(self)
+
     def give_up(self, reason: str) -> None:
         """It has ended, for a reason."""
         self.end(TransferReply(reason=reason, address=self.here.text, received=self._received, requests=self._sent))
 
     def call_off(self) -> None:
         """End it without a word; nothing, if it has ended."""
-        self._replied = None
-        self._among.discard(self)
+        self.over()
         if (exchange := self.exchange) is not None:
             self.exchange = None
             exchange()

@@ -22,6 +22,8 @@ class IntroducedFetcher(HttpFetcher):
     A source that keeps no list says nothing, and nobody is told.
     """
 
+    _shortly = False
+
     def __init__(self, gate: Gate, *, here: str, heard: Heard, now: Callable[[], float] = time.time) -> None:
         super().__init__(gate, now=now)
         self._here, self._heard = written([here]), heard

@@ -6,11 +6,9 @@ import asyncio
 from dataclasses import replace
 
 from unstale.adapters.flight import Flight
+from unstale.adapters.http_request import validator
 from unstale.adapters.transfer import TransferReply
 from unstale.ports import Request
-
-#: longest validator worth sending back
-LONGEST_VALIDATOR = 1024
 
 
 def land(flight: Flight, reply: TransferReply) -> None:
@@ -51,8 +49,3 @@ def land(flight: Flight, reply: TransferReply) -> None:
 def no_room(host: str, request: Request) -> str:
     """Why a look was given up whose body could not be taken in."""
     return f"{host}: no room for its body beside others within {request.seconds:g} s, raise http.bodies in the settings"
-
-
-def validator(text: str | None) -> str | None:
-    """A validator as it came, None if it is too odd to be sent back."""
-    return text if text and len(text) <= LONGEST_VALIDATOR and text.isascii() and text.isprintable() else None

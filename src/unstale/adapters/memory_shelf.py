@@ -23,6 +23,7 @@ from unstale.ports import (
     Observation,
     Price,
     Recent,
+    tags_of,
 )
 
 
@@ -48,6 +49,8 @@ class Kept:
     lease: Lease | None = None
     observations: list[Observation] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
+    #: from where its belief was begun anew, if it was
+    anew: Checkpoint | None = None
 
 
 class MemoryShelf:
@@ -76,12 +79,14 @@ class MemoryShelf:
         host: str | None = None,
         kind: str | None = None,
         paused: bool | None = None,
+        tag: str | None = None,
+        option: str | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        To go through all, ask again after the last one.
+        `tag` is one that they have, `option` the name of one. To go through all, ask again after the last one.
         """
         found = [
             source
@@ -91,6 +96,8 @@ class MemoryShelf:
             and host in (None, kept.listing.host)
             and kind in (None, kept.listing.kind)
             and paused in (None, kept.listing.paused)
+            and (tag is None or tag in tags_of(kept.listing.options))
+            and (option is None or option in kept.listing.options)
         ]
         return found[:limit]
 
@@ -166,8 +173,11 @@ class MemoryShelf:
             for source, kept in found
         ]
 
-    def edition(self, source: int, version: int) -> Edition | None:
-        """One kept version without its bytes."""
+    def editions(self, wanted: Sequence[tuple[int, int]]) -> list[Edition | None]:
+        """Versions without their bytes, in the order asked."""
+        return [self._edition(source, version) for source, version in wanted]
+
+    def _edition(self, source: int, version: int) -> Edition | None:
         copy = self.copy(source, version)
         if copy is None:
             return None
@@ -214,8 +224,8 @@ class MemoryShelf:
         return None
 
     def checkpoint(self, source: int) -> Checkpoint | None:
-        """All observations are kept, so replaying begins with the first one."""
-        return None
+        """All observations are kept, so replaying begins with the first one, or where a belief was begun anew."""
+        return self._sources[source].anew if source in self._sources else None
 
     def epochs(self, since: int = 0) -> list[Epoch]:
         """The learner's shared states that observations name, from one number on, and the one in force."""

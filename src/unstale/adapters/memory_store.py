@@ -11,24 +11,37 @@ from typing import Literal
 
 import numpy as np
 
-from unstale.adapters.memory_shelf import Kept, Lease, MemoryShelf
+from unstale.adapters.memory_outbox import MemoryOutbox
+from unstale.adapters.memory_shelf import Kept, Lease
 from unstale.adapters.store_checks import (
     LONGEST_REASON,
     check_claim,
     check_due,
     check_entries,
     check_listings,
-    check_names,
     refuse_duplicates,
 )
-from unstale.adapters.store_shared import EVENT_BYTES, MOST_EVENT_BYTES, MOST_EVENTS, WEIGHED, tally
+from unstale.adapters.store_shared import kept_versions, tally
 from unstale.errors import require
 from unstale.keeper.outcomes import Answer
 from unstale.listings.records import CollectionMember
-from unstale.ports import LEARNER, Claim, Copy, Entry, Epoch, Event, FleetColumns, Listing, Observation, Price, widened
+from unstale.ports import (
+    LEARNER,
+    Checkpoint,
+    Claim,
+    Copy,
+    Entry,
+    Epoch,
+    FleetColumns,
+    Listing,
+    Observation,
+    Price,
+    what_counts,
+    widened,
+)
 
 
-class MemoryStore(MemoryShelf):
+class MemoryStore(MemoryOutbox):
     """Keeps the contract `Store` in memory.
 
     It keeps all observations; `versions` bounds the copies.
@@ -38,10 +51,7 @@ class MemoryStore(MemoryShelf):
         require(versions >= 1, "versions", versions, "must be 1 or more", "keep at least the newest copy")
         self._versions = versions
         super().__init__()
-        self._events: list[Event] = []
         self._members: dict[tuple[int, int], CollectionMember] = {}
-        #: the last event that each listener has been told
-        self._told: dict[str, int] = {}
 
     def add(
         self, listings: Sequence[Listing], now: float, *, duplicates: Literal["refuse", "replace"] = "refuse"
@@ -61,6 +71,8 @@ class MemoryStore(MemoryShelf):
                 self._sources[source] = Kept(dataclasses.replace(plain, id=source, added_at=now), now)
             else:
                 kept = self._sources[source]
+                if what_counts(plain) != what_counts(kept.listing):
+                    self._judge_anew(kept)
                 kept.listing = dataclasses.replace(plain, id=source, added_at=kept.listing.added_at)
                 if listing.paused:
                     self._end(kept, "ended")
@@ -172,31 +184,27 @@ class MemoryStore(MemoryShelf):
                 body = dataclasses.replace(newest.body, etag=None, last_modified=None, fingerprint=None)
                 kept.copies[-1] = dataclasses.replace(newest, digest=b"", body=body)
 
+    def relearn(self, sources: Sequence[int]) -> None:
+        """What polls of these have taught up to now counts no more."""
+        for kept in (self._sources[source] for source in sources if source in self._sources):
+            kept.belief = None
+            latest = max((one.token for one in kept.observations), default=0)
+            kept.anew = Checkpoint(latest, kept.last, kept.found, None)
+        self._counters["edited"] += bool(sources)
+
     def members(self, collection: int | None = None) -> list[CollectionMember]:
         """Whom one collection tells of, or each of all."""
         there = {pair: one for pair, one in self._members.items() if set(pair) <= self._sources.keys()}
-        return [one for pair, one in sorted(there.items()) if collection in (None, pair[0])]
+        return [one for pair, one in sorted(there.items()) if collection in (None, pair[0]) and pair[0] != pair[1]]
+
+    def pushes(self, sources: Sequence[int] | None = None) -> list[CollectionMember]:
+        """What was last pushed of these sources, or of all."""
+        own = sorted(source for source, other in self._members if source == other and source in self._sources)
+        return [self._members[source, source] for source in own if sources is None or source in sources]
 
     def enlist(self, members: Sequence[CollectionMember]) -> None:
         """Take up whom collections tell of, or what they say now."""
         self._members.update({(one.collection, one.source): one for one in members})
-
-    def subscribe(self, names: Sequence[str]) -> None:
-        """Those who want to be told from now on, and nobody else."""
-        check_names(names)
-        self._told = {name: self._told.get(name, self._counters["events"]) for name in names}
-        self._drop_told()
-
-    def events(self, name: str, limit: int) -> list[Event]:
-        """The oldest events that `name` has not been told."""
-        told = self._told.get(name, self._counters["events"])
-        return [event for event in self._events if event.number > told][:limit]
-
-    def told(self, name: str, number: int) -> None:
-        """`name` has been told everything up to this number."""
-        if name in self._told:
-            self._told[name] = max(self._told[name], min(number, self._counters["events"]))
-            self._drop_told()
 
     def moved(self) -> int | None:
         """Nobody else can write."""
@@ -205,19 +213,12 @@ class MemoryStore(MemoryShelf):
     def close(self) -> None:
         """Nothing to give back."""
 
-    def _drop_told(self) -> None:
-        done = min(self._told.values(), default=self._counters["events"])
-        self._events = [event for event in self._events if event.number > done]
-
-    def _drop_surplus(self) -> None:
-        """The oldest go, and are counted, where there are more events or bytes than are kept."""
-        room = MOST_EVENT_BYTES
-        for n, event in enumerate(reversed(self._events)):
-            room -= len(event.address) + EVENT_BYTES
-            if room < 0 or n == MOST_EVENTS:
-                self._counters["untold"] += len(self._events) - n
-                del self._events[: len(self._events) - n]
-                return
+    def _judge_anew(self, kept: Kept) -> None:
+        """Other things count: what the newest copy is is not known by it, and a poll under way judges by what did."""
+        self._end(kept, "ended")
+        if kept.copies:
+            newest = kept.copies[-1]
+            kept.copies[-1] = dataclasses.replace(newest, body=dataclasses.replace(newest.body, fingerprint=None))
 
     def _end(self, kept: Kept, how: str) -> None:
         if kept.lease:
@@ -290,18 +291,5 @@ class MemoryStore(MemoryShelf):
             # Bytes of its own: a poller may count those it gave as long as anybody holds them.
             body = dataclasses.replace(entry.body, data=bytes(entry.body.data))
             kept.copies.append(Copy(entry.claim.source, number, entry.polled_at, digest, body))
-            del kept.copies[: -self._versions]
-            if self._told:
-                self._counters["events"] += 1
-                self._events.append(
-                    Event(
-                        self._counters["events"],
-                        entry.claim.source,
-                        entry.claim.address,
-                        number,
-                        entry.polled_at,
-                        digest,
-                    )
-                )
-                if self._counters["events"] % WEIGHED == 0 or len(self._events) > MOST_EVENTS:
-                    self._drop_surplus()
+            del kept.copies[: -kept_versions(entry.claim, self._versions)]
+            self._tell(entry, number, digest)

@@ -13,7 +13,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from unstale.adapters.large_json import in_one_spelling, understood
+from unstale.adapters.text_parts import between, expression, found_by, without_dates
+from unstale.adapters.xpath_parts import by_xpath
 from unstale.errors import InputError, require, sentence
+from unstale.html_text import html_text
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -40,7 +43,9 @@ class Normaliser:
     `selectors` are CSS; `pointers` are JSON pointers (RFC 6901), where `*` stands for every member. `keep` and
     `keep_pointers` are the same, of the only parts that count; what is dropped is dropped of them too. HTML and JSON
     are told apart by media type; a body that is not what it says it is stays as it is. JSON is compared by meaning:
-    spaces and the order of members do not count. Without `case` A is a, without `digits` all numbers are one.
+    spaces and the order of members do not count. `xpath` keeps parts of HTML or XML too. Of what is left, or of its
+    `text` as a reader sees it, only what is `between` two marks counts, then what `patterns` find, without what
+    `drop_patterns` do. With `case` A is a, with `digits` all numbers are one, with `dates` all times.
 
     >>> Normaliser(pointers=["/now", "/items/*/views"])(b'{"now": 3, "items": [{"id": 1, "views": 9}]}', "text/json")
     b'{"items":[{"id":1}]}'
@@ -58,15 +63,27 @@ class Normaliser:
         keep_pointers: Sequence[str] = (),
         case: bool = False,
         digits: bool = False,
+        dates: bool = False,
+        text: bool = False,
+        xpath: Sequence[str] = (),
+        between: Sequence[Sequence[str]] = (),
+        patterns: Sequence[str] = (),
+        drop_patterns: Sequence[str] = (),
     ) -> None:
         for pointer in (*pointers, *keep_pointers):
             require(pointer.startswith("/"), "pointer", repr(pointer), "must begin with /", "write it like /meta/time")
         self._selectors, self._keep = tuple(selectors), tuple(keep)
         self._pointers = [_steps(pointer) for pointer in pointers]
         self._kept = [_steps(pointer) for pointer in keep_pointers]
-        self._whitespace, self._case, self._digits = whitespace, case, digits
+        self._whitespace, self._case, self._digits, self._dates = whitespace, case, digits, dates
+        self._text, self._xpath, self._marks = text, tuple(xpath), [_marks(one) for one in between]
+        self._patterns, self._drops = ([expression(one) for one in some] for some in (patterns, drop_patterns))
+        #: whether an expression of somebody's is looked for: then no body is small enough to be sure of
+        self.unbounded = bool(patterns or drop_patterns or xpath)
         if selectors or keep:
             _chosen(b"<p>", selectors, keep)
+        if xpath:
+            by_xpath(b"<p></p>", self._xpath, xml=False)
 
     def __call__(self, body: bytes, media_type: str) -> bytes:
         """The part of the body that counts."""
@@ -75,6 +92,12 @@ class Normaliser:
             body = self._json(body)
         elif (self._selectors or self._keep) and "html" in kind and body.count(b"<") <= MOST_TAGS:
             body = _chosen(body, self._selectors, self._keep)
+        if self._xpath and ("html" in kind or "xml" in kind) and body.count(b"<") <= MOST_TAGS:
+            body = by_xpath(body, self._xpath, xml="html" not in kind).encode("utf-8", "surrogatepass")
+        if self._text and "html" in kind:
+            body = "\n".join(html_text(body)).encode("utf-8", "surrogatepass")
+        if self._marks or self._patterns or self._drops or self._dates:
+            body = self._parts(body.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         if self._whitespace:
             body = _SPACES.sub(b" ", body).strip()
         if self._digits:
@@ -82,6 +105,19 @@ class Normaliser:
         if self._case:
             body = body.decode("utf-8", "surrogateescape").casefold().encode("utf-8", "surrogateescape")
         return body
+
+    def fires(self, old: bytes, old_type: str, new: bytes, new_type: str) -> bool:
+        """Every change of what counts is news."""
+        return True
+
+    def _parts(self, text: str) -> str:
+        if self._marks:
+            text = between(text, self._marks)
+        if self._patterns:
+            text = found_by(text, self._patterns)
+        for one in self._drops:
+            text = one.sub("", text)
+        return without_dates(text) if self._dates else text
 
     def _json(self, body: bytes) -> bytes:
         try:
@@ -119,6 +155,12 @@ def _matching(tree: LexborHTMLParser, selector: str) -> list[LexborNode]:
     except Exception:
         raise InputError(sentence("selector", repr(selector), "is not CSS", "write it like div.clock")) from None
     return list({node.mem_id: node for node in found}.values())
+
+
+def _marks(pair: Sequence[str]) -> tuple[str, str]:
+    fine = len(pair) == 2 and not isinstance(pair, str) and all(isinstance(one, str) for one in pair) and pair[0]
+    require(fine, "between", repr(pair)[:60], "must be two marks", 'write them like ["begin", "end"]')
+    return pair[0], pair[1]
 
 
 def _steps(pointer: str) -> list[str]:

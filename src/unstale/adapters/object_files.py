@@ -78,7 +78,8 @@ class ObjectPlace:
         for info in self._ask(self._store._ls, self._path, detail=True):
             name = str(info["name"]).rstrip("/").rpartition("/")[2]
             kind = "folder" if info["type"] == "directory" else "file"
-            yield FolderEntry(name, kind, int(info.get("size") or 0), _modified(info))
+            tag = next((str(info[key]) for key in _TAGS if info.get(key)), "")
+            yield FolderEntry(name, kind, int(info.get("size") or 0), _modified(info), tag)
 
     def close(self) -> None:
         """Nothing: stores are kept."""

@@ -18,11 +18,13 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from unstale.adapters.duckdb_tables import DuckTables, escaped
+from unstale.adapters.duckdb_draft import escaped
+from unstale.adapters.duckdb_tables import DuckTables
 from unstale.adapters.sql_records import quoted, shown_names
 from unstale.adapters.sql_targets import LocalTable, TableReading
 from unstale.errors import InputError, sentence
@@ -37,13 +39,25 @@ _ENDLESS = ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
 _NOTE = "kept as text, for Parquet has no type that holds it exactly"
 
 
+def tables_file(folder: Path) -> Path:
+    """The file from which a folder's Parquet files are written."""
+    return folder / ".tables.duckdb"
+
+
 class ParquetTables(DuckTables):
     """The folder of local tables, opened by one poll."""
 
     def __init__(self, folder: Path, patient: Callable[[], bool]) -> None:
         folder.mkdir(exist_ok=True)
         self._folder = folder
-        super().__init__(folder / ".tables.duckdb", patient)
+        super().__init__(tables_file(folder), patient)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """No: each table has a manifest of its own."""
+        remedy = "choose a .duckdb or .db file, or a PostgreSQL schema, as target, or leave group out"
+        raise InputError(sentence("group", "of tables", "cannot be switched to at once in Parquet files", remedy))
+        yield
 
     def take(self, reading: TableReading, types: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Put rows aside; the types that columns need here to hold them: those given, if they do."""

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from unstale.adapters import postgres_columns, postgres_members
 from unstale.adapters.postgres_link import PostgresLink
-from unstale.adapters.postgres_schema import Connection
+from unstale.adapters.postgres_schema import Connection, through_all
 from unstale.adapters.store_shared import contains
 from unstale.listings.records import CollectionMember
 from unstale.ports import FleetColumns, HostCount, Listing
@@ -56,18 +56,22 @@ class PostgresCatalogue(PostgresLink):
         host: str | None = None,
         kind: str | None = None,
         paused: bool | None = None,
+        tag: str | None = None,
+        option: str | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        To go through all, ask again after the last one.
+        `tag` is one that they have, `option` the name of one. To go through all, ask again after the last one.
         """
         asked = {
             'lower(address COLLATE "C") LIKE lower(%s COLLATE "C")': contains(text),
             "host = (SELECT id FROM hosts WHERE name = %s)": host,
             "kind = %s": kind,
             "paused = %s": paused,
+            "options::jsonb->'tags' ? %s": tag,
+            "options::jsonb ? %s": option,
         }
         given = {clause: value for clause, value in asked.items() if value is not None}
         where = " AND ".join(["id > %s", *given])
@@ -82,7 +86,7 @@ class PostgresCatalogue(PostgresLink):
         """Each host that has sources, by name."""
 
         def whole(db: Connection) -> list[HostCount]:
-            db.execute("SET LOCAL enable_seqscan = on")
+            through_all(db)
             rows = db.execute(
                 "SELECT h.name, n.sources, n.paused, n.failing FROM (SELECT s.host, count(*) AS sources, "
                 " count(*) FILTER (WHERE s.paused) AS paused, "
@@ -92,24 +96,28 @@ class PostgresCatalogue(PostgresLink):
             )
             return [HostCount(*row) for row in rows]
 
-        return self._at_once(whole)
+        return self.at_once(whole)
 
     def fleet(self, width: int) -> FleetColumns:
         """Everything a start needs, in columns."""
 
         def whole(db: Connection) -> FleetColumns:
-            db.execute("SET LOCAL enable_seqscan = on")
+            through_all(db)
             return postgres_columns.columns_of(db, width)
 
-        return self._at_once(whole)
+        return self.at_once(whole)
 
     def members(self, collection: int | None = None) -> list[CollectionMember]:
         """Whom one collection tells of, or each of all."""
         return self._read(lambda db: postgres_members.members(db, collection))
 
+    def pushes(self, sources: Sequence[int] | None = None) -> list[CollectionMember]:
+        """What was last pushed of these sources, or of all."""
+        return self._read(lambda db: postgres_members.pushes(db, sources))
+
     def columns_of(self, sources: Sequence[int], width: int) -> FleetColumns:
         """These sources in columns, those that exist, ids rising."""
-        return self._at_once(lambda db: postgres_columns.columns_of(db, width, sources))
+        return self.at_once(lambda db: postgres_columns.columns_of(db, width, sources))
 
 
 def place(address: str) -> bytes:

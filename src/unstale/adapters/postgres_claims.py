@@ -1,4 +1,10 @@
-"""Claims in PostgreSQL: who waits, who is claimed and until when, all in the row of the source's belief."""
+"""Claims in PostgreSQL: who waits is in one narrow table, who is being polled in another, which is small.
+
+Rules of this file:
+1. A claim is a row of its own, one for each source at most: inserting it claims, deleting it ends the claim. The
+   source's time stays where it is until an outcome moves it.
+2. Who claims a source holds its row in the schedule until that is committed; rows that others hold are passed over.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +19,11 @@ from unstale.ports import Claim, Entry
 
 #: seconds by which the clocks of workers may differ
 SKEW = 60.0
-#: what ends a claim
-FREE = "token = NULL, claimed_at = NULL, claimed_until = NULL, owner = NULL"
-#: the owner of a source that waits and was sent away from a busy host, to come back when it is due
-SENT = ""
 #: how often a claim looks for more after having sent some away from hosts that are not free
 _ROUNDS = 5
+#: of those who are due the longest, so many are looked at to find who is latest in its own interval
+_HEAD = 20_000
+_UNCLAIMED = "NOT EXISTS (SELECT 1 FROM claims c WHERE c.source = s.source)"
 
 
 def claim(
@@ -44,8 +49,8 @@ def claim(
 def expire(db: Connection, now: float) -> int:
     """End the claims whose time is over, and those made under a clock that was far ahead; how many."""
     return db.execute(
-        f"UPDATE beliefs SET {FREE} WHERE source IN (SELECT source FROM beliefs WHERE token IS NOT NULL "
-        "AND (claimed_until <= %s OR claimed_at > %s) FOR UPDATE SKIP LOCKED)".encode(),
+        "DELETE FROM claims WHERE source IN (SELECT source FROM claims WHERE claimed_until <= %s OR claimed_at > %s "
+        "FOR UPDATE SKIP LOCKED)",
         (now, now + SKEW),
     ).rowcount
 
@@ -54,35 +59,47 @@ def end(db: Connection, owner: str, claims: Sequence[Claim] | None = None, claim
     """End these claims of an owner, or all, or those of one moment; how many."""
     if claims is None:
         return db.execute(
-            f"UPDATE beliefs SET {FREE} WHERE token IS NOT NULL AND owner = %s "
-            "AND claimed_at = coalesce(%s::float8, claimed_at)".encode(),
-            (owner, claimed_at),
+            "DELETE FROM claims WHERE owner = %s AND claimed_at = coalesce(%s::float8, claimed_at)", (owner, claimed_at)
         ).rowcount
-    return db.execute(
-        f"UPDATE beliefs b SET {FREE} FROM unnest(%s::bigint[], %s::bigint[]) n(source, token) "
-        "WHERE b.source = n.source AND b.token = n.token AND b.owner = %s".encode(),
-        ([claim.source for claim in claims], [claim.token for claim in claims], owner),
-    ).rowcount
+    return len(_spent(db, [(claim.source, claim.token) for claim in claims], owner))
 
 
-def held(db: Connection, entries: Sequence[Entry]) -> set[int]:
-    """The tokens of those entries whose claims are held; their rows are ours until the transaction ends."""
-    if not entries:
-        return set()
-    rows: Any = db.execute(
-        "SELECT b.token FROM beliefs b JOIN unnest(%s::bigint[], %s::bigint[]) n(source, token) "
-        "ON b.source = n.source AND b.token = n.token ORDER BY b.source FOR UPDATE OF b",
-        ([e.claim.source for e in entries], [e.claim.token for e in entries]),
-    ).fetchall()
-    return {token for (token,) in rows}
+def spend(db: Connection, entries: Sequence[Entry]) -> set[int]:
+    """End the claims of these entries that are held; their tokens."""
+    return _spent(db, [(e.claim.source, e.claim.token) for e in entries], None)
 
 
 def waiting(db: Connection, until: float) -> list[tuple[int, float]]:
     """Who waits and is due by then, longest overdue first."""
     rows: Any = db.execute(
-        "SELECT source, due FROM beliefs WHERE awake AND token IS NULL AND due <= %s ORDER BY due, source", (until,)
+        f"SELECT source, due FROM schedule s WHERE awake AND due <= %s AND {_UNCLAIMED} ORDER BY due, source".encode(),
+        (until,),
     ).fetchall()
     return [(source, due) for source, due in rows]
+
+
+def latest(db: Connection, now: float, usual: float, most: int) -> list[tuple[int, bool]]:
+    """Who is due, at most so many, and whether it was sent away from a busy host: these first, then the latest."""
+    rows: Any = db.execute(
+        "SELECT source, sent FROM (SELECT source, sent, due, span FROM schedule s WHERE awake AND due <= %(now)s "
+        f"AND {_UNCLAIMED} ORDER BY due, source LIMIT {_HEAD}) s ORDER BY sent DESC, CASE WHEN sent THEN due END, "
+        "(%(now)s - due) / CASE WHEN span > 0 THEN span ELSE %(usual)s END DESC, due, source LIMIT %(most)s".encode(),
+        {"now": now, "usual": usual, "most": most},
+    ).fetchall()
+    return [(source, sent) for source, sent in rows]
+
+
+def _spent(db: Connection, held: list[tuple[int, int]], owner: str | None) -> set[int]:
+    if not held:
+        return set()
+    # In the order of sources, so that nobody waits for one who waits for him.
+    sources, tokens = zip(*sorted(held), strict=True)
+    rows: Any = db.execute(
+        "DELETE FROM claims c USING unnest(%s::bigint[], %s::bigint[]) n(source, token) "
+        "WHERE c.source = n.source AND c.token = n.token AND c.owner = coalesce(%s, c.owner) RETURNING c.token",
+        (list(sources), list(tokens), owner),
+    ).fetchall()
+    return {token for (token,) in rows}
 
 
 def _some(
@@ -97,37 +114,40 @@ def _some(
     """Claim what may be claimed of the head of those who wait; whether more are worth a look."""
     chosen_only = "" if only is None else "AND source = ANY(%s::bigint[]) "
     head: Any = db.execute(
-        f"SELECT source, site, owner IS NOT NULL FROM beliefs WHERE awake AND token IS NULL AND due <= %s {chosen_only}"
-        "ORDER BY due, source LIMIT %s FOR UPDATE SKIP LOCKED".encode(),
+        f"SELECT source, site, sent, due FROM schedule s WHERE awake AND due <= %s {chosen_only}AND {_UNCLAIMED} "
+        "ORDER BY due, source LIMIT %s FOR UPDATE OF s SKIP LOCKED".encode(),
         (now, *([] if only is None else [only]), limit),
     ).fetchall()
-    chosen, latest, moved = [source for source, *_ in head], {}, False
+    chosen, latest, moved = head, {}, False
     if grants is not None and head:
-        found = sort_out(db, head, now, grants)
+        found = sort_out(db, [row[:3] for row in head], now, grants)
         latest, moved = found.free, bool(found.later)
-        chosen = [source for source in chosen if source in latest]
+        chosen = [row for row in head if row[0] in latest]
         if moved:
             db.execute(
-                "UPDATE beliefs b SET due = n.due, owner = %s FROM unnest(%s::bigint[], %s::float8[]) n(source, due) "
-                "WHERE b.source = n.source",
-                (SENT, list(found.later), list(found.later.values())),
+                "UPDATE schedule s SET due = n.due, sent = true FROM unnest(%s::bigint[], %s::float8[]) n(source, due) "
+                "WHERE s.source = n.source",
+                (list(found.later), list(found.later.values())),
             )
     if not chosen:
         return [], moved
+    sources, sites, _, dues = zip(*chosen, strict=True)
     rows: Any = db.execute(
-        "WITH n AS MATERIALIZED (SELECT source, nextval('tokens') AS token FROM unnest(%s::bigint[]) source), "
-        "b AS (UPDATE beliefs b SET token = n.token, claimed_at = %s, claimed_until = %s, owner = %s FROM n "
-        " WHERE b.source = n.source RETURNING b.*) "
-        "SELECT b.source, b.token, s.address, s.kind, b.due, s.options, b.last, b.failures, b.latest, b.version, "
-        "c.etag, c.last_modified, c.fingerprint FROM b JOIN sources s ON s.id = b.source "
-        "LEFT JOIN copies c ON c.source = b.source AND c.version = b.version ORDER BY b.token",
-        (chosen, now, now + lease, owner),
+        "WITH n AS (INSERT INTO claims SELECT source, nextval('tokens'), site, %s, %s, %s "
+        # Others may have claimed one after we saw it and before we held it: that is seen now.
+        f" FROM unnest(%s::bigint[], %s::int[]) s(source, site) WHERE {_UNCLAIMED} RETURNING source, token) "
+        "SELECT n.source, n.token, s.address, s.kind, s.options, b.last, b.failures, b.latest, b.version, "
+        "c.etag, c.last_modified, c.fingerprint FROM n JOIN sources s ON s.id = n.source "
+        "JOIN beliefs b ON b.source = n.source "
+        "LEFT JOIN copies c ON c.source = b.source AND c.version = b.version ORDER BY n.token".encode(),
+        (now, now + lease, owner, list(sources), list(sites)),
     ).fetchall()
-    return [_claim(row, latest.get(row[0], math.inf)) for row in rows], moved
+    due = dict(zip(sources, dues, strict=True))
+    return [_claim(row, due[row[0]], latest.get(row[0], math.inf)) for row in rows], moved
 
 
-def _claim(row: Sequence[Any], begin_by: float) -> Claim:
-    source, token, address, kind, due, options, last, failures, latest, version, etag, modified, counted = row
+def _claim(row: Sequence[Any], due: float, begin_by: float) -> Claim:
+    source, token, address, kind, options, last, failures, latest, version, etag, modified, counted = row
     about = json.loads(options) if options else {}
     return Claim(
         source, token, address, kind, due, about, last, failures, latest, version, etag, modified, counted, begin_by

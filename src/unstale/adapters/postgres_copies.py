@@ -8,7 +8,7 @@ from secrets import token_bytes
 from typing import Any
 
 from unstale.adapters.postgres_schema import Connection
-from unstale.adapters.store_shared import damaged_copy, packed, unpacked
+from unstale.adapters.store_shared import damaged_copy, kept_versions, packed, unpacked
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Copy, Entry
 
@@ -38,7 +38,7 @@ def keep(db: Connection, entries: Iterable[Entry], versions: int) -> dict[int, t
         ).fetchall()
     )
     kept: dict[int, tuple[int, bytes | None]] = {}
-    renewed, added = [], []
+    renewed, added, bounds = [], [], []
     for entry, digest in having:
         claim, body = entry.claim, entry.body
         assert body is not None
@@ -59,6 +59,7 @@ def keep(db: Connection, entries: Iterable[Entry], versions: int) -> dict[int, t
             frame = packed(body.data)
             added.append((claim.source, claim.version + 1, entry.polled_at, digest, len(body.data), frame, *told))
             kept[claim.source] = claim.version + 1, digest
+            bounds.append(kept_versions(claim, versions))
     with db.cursor() as cursor:
         if renewed:
             cursor.executemany(
@@ -90,9 +91,9 @@ def keep(db: Connection, entries: Iterable[Entry], versions: int) -> dict[int, t
                 for row in added:
                     copy.write_row(row)
             cursor.execute(
-                "DELETE FROM copies c USING unnest(%s::bigint[], %s::int[]) n(source, newest) "
-                "WHERE c.source = n.source AND c.version <= n.newest - %s",
-                ([row[0] for row in added], [row[1] for row in added], versions),
+                "DELETE FROM copies c USING unnest(%s::bigint[], %s::int[]) n(source, gone) "
+                "WHERE c.source = n.source AND c.version <= n.gone",
+                ([row[0] for row in added], [row[1] - most for row, most in zip(added, bounds, strict=True)]),
             )
     return kept
 

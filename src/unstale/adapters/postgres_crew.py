@@ -13,11 +13,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unstale.adapters import postgres_claims, postgres_hosts
+from unstale.adapters import postgres_claims, postgres_hosts, postgres_parts
 from unstale.adapters.postgres_schema import PLANNING, Connection
 from unstale.adapters.postgres_shelf import GONE, NOW
 from unstale.adapters.postgres_store import PostgresStore
-from unstale.ports import Claim, CrewMember, HostNews, Lesson, Price
+from unstale.ports import Census, Claim, CrewMember, FleetColumns, HostNews, Lesson, Price
 
 
 class PostgresCrew(PostgresStore):
@@ -31,7 +31,10 @@ class PostgresCrew(PostgresStore):
         def work(db: Connection, again: bool) -> float:
             row: Any = db.execute(
                 f"INSERT INTO workers VALUES (%(owner)s, {NOW}, 0, 0, %(level)s, %(burst)s, %(facts)s) "
-                "ON CONFLICT (owner) DO UPDATE SET at = excluded.at, held = %(held)s, level = excluded.level, "
+                # It may have heard of the share that it is told now, or go on with the one before: the larger one
+                # counts until it says so. Who was away too long has lost what it held, whatever it says.
+                "ON CONFLICT (owner) DO UPDATE SET at = excluded.at, level = excluded.level, "
+                "held = greatest(least(%(held)s, greatest(workers.share, workers.held)), workers.share), "
                 "burst = excluded.burst, facts = excluded.facts RETURNING share".encode(),
                 {"owner": owner, "held": held, "level": level, "burst": burst, "facts": json.dumps(facts)},
             ).fetchone()
@@ -65,6 +68,26 @@ class PostgresCrew(PostgresStore):
             return ended
 
         return self._write(work)
+
+    def overdue(self, now: float, usual: float, most: int) -> list[tuple[int, bool]]:
+        """Who is due, at most so many: those sent away from busy hosts first, then who is latest in its own wait."""
+        return self._read(lambda db: postgres_claims.latest(db, now, usual, most))
+
+    def census(self) -> Census:
+        """How many sources there are, and what their polls cost."""
+        return self.at_once(postgres_parts.census)
+
+    def part(self, width: int, after: int, upto: int | None, most: int) -> FleetColumns:
+        """Sources with ids above one and up to another, if one is named, at most so many, ids rising."""
+        return self._aware(self.at_once(lambda db: postgres_parts.part_of(db, width, after, upto, most)))
+
+    def tally(self, value: bytes) -> None:
+        """How sources stood before and after polls, for whoever has made sketches of them."""
+        self._write(lambda db, again: postgres_parts.tell(db, value))
+
+    def tallies(self) -> list[bytes]:
+        """What was told so since the last time, which is forgotten."""
+        return self._write(lambda db, again: postgres_parts.taken(db))
 
     def elect(self) -> bool:
         """Whether this connection is the planner's, or becomes it."""
@@ -106,7 +129,7 @@ class PostgresCrew(PostgresStore):
 
     def claimed(self) -> list[int]:
         """The sources that somebody is polling now."""
-        rows = self._read(lambda db: db.execute("SELECT source FROM beliefs WHERE token IS NOT NULL").fetchall())
+        rows = self._read(lambda db: db.execute("SELECT source FROM claims").fetchall())
         return [source for (source,) in rows]
 
     def lessons(self) -> list[Lesson]:

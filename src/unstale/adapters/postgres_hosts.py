@@ -110,7 +110,7 @@ def returned(db: Connection, claims: Sequence[Claim], grants: Grants) -> None:
     if not by_source:
         return
     rows: Any = db.execute(
-        "SELECT b.source, h.id, h.name, h.asked FROM beliefs b JOIN hosts h ON h.id = b.site WHERE b.source = ANY(%s)",
+        "SELECT s.source, h.id, h.name, h.asked FROM schedule s JOIN hosts h ON h.id = s.site WHERE s.source = ANY(%s)",
         (list(by_source),),
     ).fetchall()
     turns = [
@@ -131,7 +131,7 @@ def heard(db: Connection, news: HostNews) -> None:
         "refusals = CASE WHEN %(refused)s THEN refusals + 1 ELSE 0 END, "
         "blocked = greatest(blocked, coalesce(%(now)s + coalesce(%(wait)s::float8, "
         " CASE WHEN %(refused)s THEN least(%(first)s * 2.0 ^ least(refusals, 20), %(last)s) END), blocked)) "
-        "WHERE id = (SELECT site FROM beliefs WHERE source = %(source)s) "
+        "WHERE id = (SELECT site FROM schedule WHERE source = %(source)s) "
         "AND (%(refused)s OR refusals > 0 OR asked < %(spacing)s OR %(wait)s::float8 IS NOT NULL)",
         {
             "spacing": news.spacing,
@@ -155,7 +155,7 @@ def _locked(db: Connection, bound: dict[int, Grant], now: float) -> dict[int, _H
     ).fetchall()
     busy = dict(
         db.execute(
-            "SELECT site, count(*) FROM beliefs WHERE token IS NOT NULL AND site = ANY(%s) GROUP BY site",
+            "SELECT site, count(*) FROM claims WHERE site = ANY(%s) GROUP BY site",
             ([row[0] for row in rows],),
         ).fetchall()
     )

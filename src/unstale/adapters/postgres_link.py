@@ -16,7 +16,6 @@ import psycopg
 from psycopg import errors
 
 from unstale.adapters.postgres_schema import (
-    MIGRATIONS,
     Connection,
     check_schema,
     connect,
@@ -26,6 +25,7 @@ from unstale.adapters.postgres_schema import (
     require_store,
     worded,
 )
+from unstale.adapters.postgres_tables import MIGRATIONS
 from unstale.errors import StoreError, sentence
 
 T = TypeVar("T")
@@ -109,7 +109,7 @@ class PostgresLink:
     def _read(self, work: Callable[[Connection], T]) -> T:
         return self._again(lambda db, again: work(db))
 
-    def _at_once(self, work: Callable[[Connection], T]) -> T:
+    def at_once(self, work: Callable[[Connection], T]) -> T:
         """Several reads of one instant."""
 
         def inside(db: Connection, again: bool) -> T:

@@ -13,9 +13,17 @@ _COLUMNS = "collection, source, address, time, tag, told"
 
 def members(db: Connection, collection: int | None) -> list[CollectionMember]:
     """Those of one collection, or all."""
-    which = "" if collection is None else " WHERE collection = %s"
+    which = "" if collection is None else " AND collection = %s"
     given = () if collection is None else (collection,)
-    query = f"SELECT {_COLUMNS} FROM members{which} ORDER BY collection, source"
+    query = f"SELECT {_COLUMNS} FROM members WHERE collection <> source{which} ORDER BY collection, source"
+    return [CollectionMember(*row) for row in db.execute(query.encode(), given)]
+
+
+def pushes(db: Connection, sources: Sequence[int] | None) -> list[CollectionMember]:
+    """What was pushed of these sources, or of all."""
+    which = "" if sources is None else " AND source = ANY(%s)"
+    query = f"SELECT {_COLUMNS} FROM members WHERE collection = source{which} ORDER BY source"
+    given = () if sources is None else (list(sources),)
     return [CollectionMember(*row) for row in db.execute(query.encode(), given)]
 
 

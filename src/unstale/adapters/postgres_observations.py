@@ -15,7 +15,7 @@ from typing import Any
 from psycopg import sql
 
 from unstale.adapters.postgres_copies import clean
-from unstale.adapters.postgres_schema import PARTING, Connection, lock
+from unstale.adapters.postgres_schema import PARTING, Connection, lock, through_all
 from unstale.adapters.store_checks import LONGEST_REASON
 from unstale.adapters.store_shared import NUMBER, elapsed, first_in_stretch, stride
 from unstale.ports import Entry
@@ -71,6 +71,7 @@ def drop_old(db: Connection, now: float, horizon: float) -> int:
                 return dropped
             first, beyond, _ = parts[0]
             part = sql.Identifier(f"observations_{first}")
+            through_all(db)
             # A source that was not polled since is folded now; one that was, when its polls pass the next stride.
             db.execute(
                 sql.SQL(_FOLD).format(
@@ -94,6 +95,14 @@ def drop_old(db: Connection, now: float, horizon: float) -> int:
             )
             dropped += 1
     return dropped
+
+
+def forget(db: Connection, sources: Sequence[int]) -> None:
+    """Begin beliefs anew, and remember from which observation on. Inside a transaction."""
+    which = sorted({int(source) for source in sources})
+    db.execute("SELECT 1 FROM beliefs WHERE source = ANY(%s) ORDER BY source FOR UPDATE", (which,))
+    db.execute("UPDATE beliefs SET belief = NULL WHERE source = ANY(%s)", (which,))
+    db.execute(_FOLD.format("source = ANY(%s)").encode(), (which,))
 
 
 def checkpoint(db: Connection, entries: Sequence[Entry], horizon: float) -> None:

@@ -7,10 +7,11 @@ are kept is bounded, whoever listens or not: the oldest go, and are counted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from unstale.adapters.postgres_schema import Connection
 from unstale.adapters.store_shared import EVENT_BYTES, MOST_EVENT_BYTES, MOST_EVENTS, WEIGHED
-from unstale.ports import Entry, Event
+from unstale.ports import Entry, Event, Setting
 
 #: at most so many old events are looked at per new one
 _LOOKS = 4
@@ -60,15 +61,26 @@ def append(db: Connection, new: Sequence[tuple[Entry, int, bytes]], horizon: flo
         )
 
 
-def subscribe(db: Connection, names: Iterable[str]) -> None:
-    """These listen from now on, and nobody else; who listened before goes on where it was."""
+def subscribe(db: Connection, names: Iterable[str], others: bool, setting: Setting | None) -> bool:
+    """These listen from now on, and nobody else unless `others` do; who listened before goes on where it was.
+
+    With `setting`, only while it has this value. Inside a transaction.
+    """
+    # One after the other: who comes later sees what was said before, and what is said now.
+    db.execute("LOCK TABLE listeners IN SHARE ROW EXCLUSIVE MODE")
+    if setting is not None:
+        row: Any = db.execute("SELECT value FROM settings WHERE name = %s", setting[:1]).fetchone()
+        if (bytes(row[0]) if row else b"") != setting[1]:
+            return False
     wanted = sorted(set(names))
-    db.execute("DELETE FROM listeners WHERE name <> ALL(%s)", (wanted,))
+    if not others:
+        db.execute("DELETE FROM listeners WHERE name <> ALL(%s)", (wanted,))
     db.execute(
         f"INSERT INTO listeners SELECT name, {_LAST} FROM unnest(%s::text[]) name ON CONFLICT DO NOTHING".encode(),
         (wanted,),
     )
     _drop_told(db)
+    return True
 
 
 def untold(db: Connection, name: str, limit: int) -> list[Event]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
 
-from unstale.adapters import postgres_claims, postgres_copies, postgres_outbox
+from unstale.adapters import postgres_copies, postgres_outbox
 from unstale.adapters.postgres_columns import PRICE
 from unstale.adapters.postgres_observations import checkpoint, observe
 from unstale.adapters.postgres_schema import Connection
@@ -16,22 +16,23 @@ from unstale.ports import LEARNER, Entry, Price
 
 def record(db: Connection, mine: Sequence[Entry], versions: int, horizon: float, epoch: int) -> None:
     """Observations, copies, beliefs, due times and events of polls whose claims were held, which they are no longer."""
+    # Rows are locked in the order of their sources.
+    mine = sorted(mine, key=lambda entry: entry.claim.source)
     checkpoint(db, mine, horizon)
     observe(db, mine, epoch)
     kept = postgres_copies.keep(db, mine, versions)
     numbered = [kept.get(e.claim.source, (e.claim.version, None)) for e in mine]
     made = [answered(e) for e in mine]
+    sources = [e.claim.source for e in mine]
     db.execute(
-        f"UPDATE beliefs b SET {postgres_claims.FREE}, due = n.due, last = n.last, "
-        "found = least(n.bound, coalesce(n.found, b.found)), failures = n.failures, latest = n.token, "
-        "version = n.version, belief = coalesce(n.belief, b.belief) "
-        "FROM unnest(%s::bigint[], %s::bigint[], %s::float8[], %s::float8[], %s::float8[], %s::float8[], "
-        " %s::int[], %s::int[], %s::bytea[]) n(source, token, due, last, bound, found, failures, version, belief) "
-        "WHERE b.source = n.source".encode(),
+        "UPDATE beliefs b SET last = n.last, found = least(n.bound, coalesce(n.found, b.found)), "
+        "failures = n.failures, latest = n.token, version = n.version, belief = coalesce(n.belief, b.belief) "
+        "FROM unnest(%s::bigint[], %s::bigint[], %s::float8[], %s::float8[], %s::float8[], "
+        " %s::int[], %s::int[], %b::bytea[]) n(source, token, last, bound, found, failures, version, belief) "
+        "WHERE b.source = n.source",
         (
-            [e.claim.source for e in mine],
+            sources,
             [e.claim.token for e in mine],
-            [float(e.due) for e in mine],
             [one.last for one in made],
             [one.bound for one in made],
             [one.found for one in made],
@@ -40,8 +41,18 @@ def record(db: Connection, mine: Sequence[Entry], versions: int, horizon: float,
             [e.belief for e in mine],
         ),
     )
+    db.execute(
+        "UPDATE schedule s SET due = n.due, span = n.span, sent = false "
+        "FROM unnest(%s::bigint[], %s::float8[], %s::real[]) n(source, due, span) WHERE s.source = n.source",
+        (sources, [float(e.due) for e in mine], [_span(e) for e in mine]),
+    )
     new = [(e, version, digest) for e, (version, digest) in zip(mine, numbered, strict=True) if digest]
     postgres_outbox.append(db, new, horizon)
+
+
+def _span(entry: Entry) -> float:
+    """How long it waits from this poll on, as a real number of four bytes holds it."""
+    return min(max(entry.due - entry.polled_at, 0.0), 1e30)
 
 
 def publish(

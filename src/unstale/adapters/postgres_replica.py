@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from unstale.adapters import postgres_columns, postgres_copies
 from unstale.adapters.postgres_catalogue import place
 from unstale.adapters.postgres_shelf import PostgresShelf
-from unstale.adapters.store_shared import ANSWERS
+from unstale.adapters.store_shared import observation
 from unstale.ports import Checkpoint, Copy, Epoch, Holding, Observation, Price
 
 
@@ -41,18 +40,7 @@ class PostgresReplica(PostgresShelf):
             ).fetchall()
         )
         return [
-            Observation(
-                token,
-                source,
-                at,
-                ANSWERS[answer],
-                math.nan if elapsed is None else elapsed,
-                modified,
-                size,
-                reason or "",
-                epoch,
-                told,
-            )
+            observation(source, token, at, answer, elapsed, modified, size, reason, epoch, told)
             for token, at, answer, elapsed, modified, size, reason, _, epoch, told, _ in rows
         ]
 

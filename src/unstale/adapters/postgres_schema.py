@@ -1,8 +1,8 @@
-"""The PostgreSQL schema of a store: how it is opened, its tables and how they grow up, and its errors in words.
+"""The PostgreSQL schema of a store: how it is opened, how its tables grow up, and its errors in words.
 
 Rules of this file:
 1. A migration is one transaction under an advisory lock and raises `version` in it: whoever comes second finds it done.
-2. Migrations are only ever appended. A schema of a newer version is refused, never guessed at.
+2. A schema of a newer version is refused, never guessed at.
 3. No word of a server's address but host, port and database is ever shown: the rest may be secret.
 """
 
@@ -16,6 +16,7 @@ import psycopg
 from psycopg import errors, sql
 from psycopg.conninfo import conninfo_to_dict
 
+from unstale.adapters.postgres_tables import MIGRATIONS
 from unstale.errors import InputError, StoreError, require, sentence
 
 Connection = psycopg.Connection[Any]
@@ -27,87 +28,14 @@ REACH, PATIENCE = 5, 10
 #: advisory locks of a schema
 MIGRATING, EDITING, PARTING, PLANNING = range(4)
 
-_V1 = """
-CREATE SEQUENCE ids;
-CREATE SEQUENCE tokens;
--- a host is the group that shares a cap, and whom we owe manners; `free_at` is when its next poll may begin
-CREATE TABLE hosts(
-    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE,
-    free_at float8 NOT NULL DEFAULT '-Infinity', pile float8 NOT NULL DEFAULT '-Infinity',
-    asked float8 NOT NULL DEFAULT 0, blocked float8 NOT NULL DEFAULT '-Infinity', refusals integer NOT NULL DEFAULT 0
-) WITH (fillfactor = 50);
--- `place` is the hash of the address, which may be longer than an index takes
-CREATE TABLE sources(
-    id bigint PRIMARY KEY, place bytea NOT NULL UNIQUE, address text NOT NULL, kind text NOT NULL,
-    weight float8 NOT NULL, cost float8 NOT NULL, host integer NOT NULL, shortest float8 NOT NULL,
-    longest float8 NOT NULL, options text, paused boolean NOT NULL, added_at float8 NOT NULL
-);
--- who waits has no token, who is claimed has one; `site` is the host we owe manners
-CREATE TABLE beliefs(
-    source bigint PRIMARY KEY, site integer NOT NULL, awake boolean NOT NULL, due float8 NOT NULL,
-    last float8 NOT NULL, found float8 NOT NULL, failures integer NOT NULL, latest bigint NOT NULL,
-    version integer NOT NULL, belief bytea,
-    token bigint, claimed_at float8, claimed_until float8, owner text
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.2);
-CREATE INDEX waiting ON beliefs(due, source) WHERE awake AND token IS NULL;
-CREATE INDEX held ON beliefs(claimed_until, claimed_at, source) WHERE token IS NOT NULL;
-CREATE INDEX busy ON beliefs(site) WHERE token IS NOT NULL;
--- the belief as it was after observation `latest`: what is older may be dropped
-CREATE TABLE checkpoints(
-    source bigint PRIMARY KEY, latest bigint NOT NULL, last float8 NOT NULL, found float8 NOT NULL, belief bytea
-);
--- appended only; `previous` chains those of one source, so that its history needs no index
-CREATE TABLE observations(
-    token bigint PRIMARY KEY, source bigint NOT NULL, polled_at float8 NOT NULL, answer smallint NOT NULL,
-    elapsed float8, modified float8, bytes bigint NOT NULL, reason text, previous bigint NOT NULL,
-    epoch integer NOT NULL
-) PARTITION BY RANGE (token);
-CREATE TABLE parts(first bigint PRIMARY KEY, beyond bigint NOT NULL, made_at float8 NOT NULL);
-CREATE TABLE epochs(id integer PRIMARY KEY, at float8, value bytea NOT NULL);
-CREATE TABLE copies(
-    source bigint NOT NULL, version integer NOT NULL, taken_at float8 NOT NULL, digest bytea NOT NULL,
-    size bigint NOT NULL, body bytea NOT NULL, media_type text NOT NULL, etag text, last_modified text,
-    fingerprint bytea, address text NOT NULL, via text NOT NULL, PRIMARY KEY(source, version)
-);
-ALTER TABLE copies ALTER body SET STORAGE EXTERNAL;
-CREATE TABLE prices(
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at float8 NOT NULL, price float8 NOT NULL,
-    budget float8 NOT NULL, fresh float8 NOT NULL, even float8 NOT NULL, polls bigint NOT NULL,
-    changed bigint NOT NULL, failed bigint NOT NULL, spent float8 NOT NULL
-);
--- each connection counts in a shard of its own, so that nobody waits for another's commit
-CREATE TABLE counters(
-    name text NOT NULL, shard integer NOT NULL, value bigint NOT NULL, PRIMARY KEY(name, shard)
-) WITH (fillfactor = 50);
-CREATE TABLE settings(name text PRIMARY KEY, value bytea NOT NULL);
-CREATE TABLE listeners(name text PRIMARY KEY, told bigint NOT NULL);
-CREATE TABLE events(
-    number bigint PRIMARY KEY, source bigint NOT NULL, address text NOT NULL, version integer NOT NULL,
-    at float8 NOT NULL, digest bytea NOT NULL
-);
--- who is alive; `share` of the budget is what the planner grants, `held` what the worker says it goes by
-CREATE TABLE workers(
-    owner text PRIMARY KEY, at float8 NOT NULL, share float8 NOT NULL, held float8 NOT NULL, level float8 NOT NULL,
-    burst float8 NOT NULL, facts text NOT NULL
-) WITH (fillfactor = 50);
--- what workers' polls taught of the fleet as a whole, until the planner takes it up
-CREATE TABLE lessons(id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, value bytea NOT NULL);
-"""
+#: ways of the server's to go through a whole table: right for those who ask for all, never for those who ask for a few
+_WHOLE = ("enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin")
 
-_V2 = """
--- when a signal said that a source changed, where a poll taught its belief by it
-ALTER TABLE observations ADD COLUMN told float8;
--- what each collection says of its members: when they changed, or what differs when they do; `told` is its last signal
-CREATE TABLE members(
-    collection bigint NOT NULL REFERENCES sources ON DELETE CASCADE,
-    source bigint NOT NULL REFERENCES sources ON DELETE CASCADE,
-    address text NOT NULL, time float8, tag text, told float8, PRIMARY KEY(collection, source)
-);
-CREATE INDEX memberships ON members(source);
-"""
 
-#: the step from version i to version i + 1
-MIGRATIONS: tuple[str, ...] = (_V1, _V2)
+def through_all(db: Connection) -> None:
+    """Let the rest of this transaction go through whole tables."""
+    for way in _WHOLE:
+        db.execute(f"SET LOCAL {way} = on".encode())
 
 
 def named(dsn: str) -> str:
@@ -159,8 +87,8 @@ def connect(dsn: str, name: str, schema: str, *, idle: float = 0.0) -> Connectio
             )
             db.execute("SET synchronous_commit = on")
             # All we ask goes by an index; what the statistics say of a head that moves all the time is never right.
-            db.execute("SET enable_seqscan = off")
-            db.execute("SET enable_bitmapscan = off")
+            for way in _WHOLE:
+                db.execute(f"SET {way} = off".encode())
         except BaseException:
             db.close()
             raise
@@ -198,6 +126,7 @@ def migrate(db: Connection, name: str, schema: str, *, create: bool) -> None:
             return
         with db.transaction():
             lock(db, MIGRATING)
+            through_all(db)
             version = recognise(db, name, schema)
             if version == 0:
                 require_store(create, name)
@@ -208,6 +137,12 @@ def migrate(db: Connection, name: str, schema: str, *, create: bool) -> None:
                     if statement.strip():
                         db.execute(statement.encode())
                 db.execute("INSERT INTO version VALUES (%s)", (number,))
+        if 0 < version < len(MIGRATIONS):
+            # Programs of before would fail at tables that they do not know; when they come back, they are told why.
+            db.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'unstale' "
+                "AND datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()"
+            )
 
 
 def require_store(there: object, name: str) -> None:

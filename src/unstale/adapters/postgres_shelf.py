@@ -26,22 +26,28 @@ class PostgresShelf(PostgresCatalogue):
     def heads(self, sources: Sequence[int]) -> list[Head]:
         """How sources stand now, those that exist."""
         which = [int(source) for source in sources]
-        query = "SELECT source, latest, version, last, due, failures FROM beliefs WHERE source = ANY(%s)"
+        query = (
+            "SELECT source, latest, version, last, due, failures FROM beliefs JOIN schedule USING (source) "
+            "WHERE source = ANY(%s)"
+        )
         rows = self._read(lambda db: db.execute(query, (which,)).fetchall())
         known = {row[0]: Head(*row) for row in rows}
         return [known[source] for source in which if source in known]
 
-    def edition(self, source: int, version: int) -> Edition | None:
-        """One kept version without its bytes."""
-        row: Any = self._read(
+    def editions(self, wanted: Sequence[tuple[int, int]]) -> list[Edition | None]:
+        """Versions without their bytes, in the order asked."""
+        sources, versions = [source for source, _ in wanted], [version for _, version in wanted]
+        rows = self._read(
             lambda db: db.execute(
-                "SELECT version, taken_at, media_type, last_modified, digest, size, coalesce((SELECT o.taken_at FROM "
-                " copies o WHERE o.source = c.source AND o.version < c.version ORDER BY o.version DESC LIMIT 1), 0.0), "
-                "via FROM copies c WHERE source = %s AND version = %s",
-                (source, version),
-            ).fetchone()
+                "SELECT source, version, taken_at, media_type, last_modified, digest, size, coalesce("
+                "(SELECT o.taken_at FROM copies o WHERE o.source = c.source AND o.version < c.version "
+                " ORDER BY o.version DESC LIMIT 1), 0.0), "
+                "via FROM copies c WHERE (source, version) IN (SELECT * FROM unnest(%s::bigint[], %s::bigint[]))",
+                (sources, versions),
+            ).fetchall()
         )
-        return None if row is None else Edition(*row)
+        found = {(row[0], row[1]): Edition(*row[1:]) for row in rows}
+        return [found.get(one) for one in wanted]
 
     def packed(self, source: int, version: int) -> bytes | None:
         """The zstd frame of a version, as it was stored."""

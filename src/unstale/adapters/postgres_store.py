@@ -2,7 +2,7 @@
 
 Rules of this file:
 1. One public call is one transaction, committed before it returns. Many outcomes in one call share a commit.
-2. A source that waits has no token, one that is claimed has one; a paused one is not awake and has none.
+2. A source that is claimed has a row among the claims, one that waits has none; a paused one is not awake and has none.
 3. A token is spent in the transaction that records: nothing is applied twice, and a lost commit is known by its token.
 4. Rows are locked in the order of their ids, or skipped: workers do not wait for each other.
 """
@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from unstale.adapters import postgres_claims, postgres_copies, postgres_members, postgres_outbox, postgres_recording
-from unstale.adapters.postgres_catalogue import place
+from unstale.adapters.postgres_failover import notice_failover
 from unstale.adapters.postgres_hosts import Grants
 from unstale.adapters.postgres_link import PATIENCE, server_time
-from unstale.adapters.postgres_listings import hosts_of, insert, replace
-from unstale.adapters.postgres_observations import cover
+from unstale.adapters.postgres_listings import forgotten, listed
+from unstale.adapters.postgres_observations import cover, forget
 from unstale.adapters.postgres_replica import PostgresReplica
 from unstale.adapters.postgres_schema import EDITING, Connection, connect, lock, migrate, worded
 from unstale.adapters.store_checks import (
@@ -26,19 +26,14 @@ from unstale.adapters.store_checks import (
     check_entries,
     check_listings,
     check_names,
-    refuse_duplicates,
 )
 from unstale.adapters.store_shared import HORIZON, VERSIONS, tally
-from unstale.addresses import host_of
 from unstale.core.checks import number
 from unstale.errors import require
 from unstale.listings.records import CollectionMember
-from unstale.ports import LEARNER, Claim, Entry, Event, FleetColumns, Listing, Price
+from unstale.ports import LEARNER, Claim, Entry, Event, FleetColumns, Listing, Price, Setting
 
 T = TypeVar("T")
-
-#: after so many new sources the server's statistics are no longer true
-_MANY = 10_000
 
 
 class PostgresStore(PostgresReplica):
@@ -79,44 +74,8 @@ class PostgresStore(PostgresReplica):
         def work(db: Connection, again: bool) -> list[int]:
             _take_time(db)
             lock(db, EDITING)
-            places = [place(listing.address) for listing in listings]
-            rows = db.execute(
-                "SELECT place, id, added_at FROM sources WHERE place = ANY(%b::bytea[])", (places,), binary=True
-            ).fetchall()
-            known: dict[bytes, int] = {row[0]: row[1] for row in rows}
-            if duplicates == "refuse":
-                # Those that a lost commit has added are ours.
-                others = {row[0] for row in rows if not (again and row[2] == now)}
-                refuse_duplicates(listings, [s.address for s, at in zip(listings, places, strict=True) if at in others])
-            hosts = hosts_of(db, {s.host for s in listings} | {s.host or host_of(s.address) for s in listings})
-            fresh = len(set(places) - known.keys())
-            free: Any = db.execute("SELECT nextval('ids') FROM generate_series(1, %s)", (fresh,)).fetchall()
-            ids, new, replaced, following = [], {}, {}, iter(free)
-            for s, text, at in zip(listings, options, places, strict=True):
-                site = hosts[s.host or host_of(s.address)]
-                given = (
-                    s.kind,
-                    float(s.weight),
-                    float(s.cost),
-                    hosts[s.host],
-                    float(s.shortest),
-                    float(s.longest),
-                    text,
-                    s.paused,
-                )
-                if at not in known:
-                    known[at] = next(following)[0]
-                    new[known[at]] = (known[at], at, s.address, now, *given), site
-                elif known[at] in new:
-                    new[known[at]] = (known[at], at, s.address, now, *given), site
-                else:
-                    replaced[known[at]] = (*given, known[at]), site
-                ids.append(known[at])
-            insert(db, new, now)
-            ended = replace(db, replaced)
-            if len(new) > _MANY:
-                db.execute("ANALYZE sources, beliefs")
-            self._count(db, {"added": len(new), "edited": bool(ids), "ended": ended})
+            ids, new, ended = listed(db, listings, options, now, refuse=duplicates == "refuse", again=again)
+            self._count(db, {"added": new, "edited": bool(ids), "ended": ended})
             if ids:
                 self._notify(db)
             return ids
@@ -129,20 +88,8 @@ class PostgresStore(PostgresReplica):
 
         def work(db: Connection, again: bool) -> int:
             lock(db, EDITING)
-            held: Any = db.execute(
-                "SELECT token FROM beliefs WHERE source = ANY(%s) ORDER BY source FOR UPDATE", (which,)
-            ).fetchall()
-            db.execute(
-                "DELETE FROM observations WHERE token IN (WITH RECURSIVE chain(token) AS ("
-                " SELECT latest FROM beliefs WHERE source = ANY(%s)"
-                " UNION ALL SELECT o.previous FROM observations o JOIN chain ON o.token = chain.token"
-                ") SELECT token FROM chain)",
-                (which,),
-            )
-            for table in ("copies", "beliefs", "checkpoints"):
-                db.execute(f"DELETE FROM {table} WHERE source = ANY(%s)".encode(), (which,))
-            gone = db.execute("DELETE FROM sources WHERE id = ANY(%s)", (which,)).rowcount
-            self._count(db, {"edited": bool(gone), "ended": sum(token is not None for (token,) in held)})
+            gone, ended = forgotten(db, which)
+            self._count(db, {"edited": bool(gone), "ended": ended})
             if gone:
                 self._notify(db)
             return gone
@@ -189,12 +136,14 @@ class PostgresStore(PostgresReplica):
 
         def work(db: Connection, again: bool) -> list[bool]:
             tokens = [entry.claim.token for entry in entries]
-            held = postgres_claims.held(db, entries)
+            held = postgres_claims.spend(db, entries)
             done: set[int] = set()
             if again:
                 # What the lost commit has recorded is found by its tokens.
-                rows: Any = db.execute("SELECT token FROM observations WHERE token = ANY(%s)", (tokens,)).fetchall()
-                done = {token for (token,) in rows}
+                rows: Any = db.execute(
+                    "SELECT token, source FROM observations WHERE token = ANY(%s)", (tokens,)
+                ).fetchall()
+                done = {token for token, _ in set(rows) & {(e.claim.token, e.claim.source) for e in entries}}
             mine = [entry for entry in entries if entry.claim.token in held]
             if mine:
                 postgres_recording.record(db, mine, self._versions, self._horizon, self._epoch)
@@ -225,6 +174,17 @@ class PostgresStore(PostgresReplica):
         """What is held of these sources and versions is damaged: it is asked for anew."""
         self._write(lambda db, again: postgres_copies.distrust(db, copies))
 
+    def relearn(self, sources: Sequence[int]) -> None:
+        """What polls of these have taught up to now counts no more."""
+
+        def work(db: Connection, again: bool) -> None:
+            lock(db, EDITING)
+            forget(db, sources)
+            self._count(db, {"edited": bool(sources)})
+            self._notify(db)
+
+        self._write(work)
+
     def set_due(self, sources: Sequence[int], due: Sequence[float], *, was: Sequence[float] | None = None) -> None:
         """Move due times, with `was` only where they still are that."""
         check_due(sources, due, was)
@@ -238,11 +198,13 @@ class PostgresStore(PostgresReplica):
 
         def work(db: Connection, again: bool) -> None:
             db.execute(
-                "UPDATE beliefs b SET due = n.due FROM (SELECT b.source, m.due, m.was FROM beliefs b JOIN "
+                "UPDATE schedule s SET due = n.due, span = CASE WHEN n.was IS NULL OR s.span = 0 THEN s.span "
+                " ELSE greatest(least(s.span + n.due - s.due, 1e30), 1e-3) END "
+                "FROM (SELECT s.source, m.due, m.was FROM schedule s JOIN "
                 " unnest(%s::bigint[], %s::float8[], %s::float8[]) m(source, due, was) USING (source) "
-                " ORDER BY b.source FOR UPDATE OF b) n WHERE b.source = n.source AND b.due = coalesce(n.was, b.due) "
+                " ORDER BY s.source FOR UPDATE OF s) n WHERE s.source = n.source AND s.due = coalesce(n.was, s.due) "
                 # Who was sent away from a busy host has its turn there, whatever the price does meanwhile.
-                "AND (n.was IS NULL OR b.token IS NOT NULL OR b.owner IS NULL)",
+                "AND (n.was IS NULL OR NOT s.sent)",
                 (list(moves), [time for time, _ in moves.values()], [old for _, old in moves.values()]),
             )
             if was is None:
@@ -262,10 +224,10 @@ class PostgresStore(PostgresReplica):
         """Take up whom collections tell of, or what they say now."""
         self._write(lambda db, again: postgres_members.enlist(db, members))
 
-    def subscribe(self, names: Sequence[str]) -> None:
-        """Those who want to be told from now on, and nobody else."""
+    def subscribe(self, names: Sequence[str], *, others: bool = False, setting: Setting | None = None) -> bool:
+        """Those who want to be told from now on, and nobody else unless `others` go on."""
         check_names(names)
-        self._write(lambda db, again: postgres_outbox.subscribe(db, names))
+        return self._write(lambda db, again: postgres_outbox.subscribe(db, names, others, setting))
 
     def events(self, name: str, limit: int) -> list[Event]:
         """The oldest events that `name` has not been told."""
@@ -279,9 +241,10 @@ class PostgresStore(PostgresReplica):
         db = connect(self._dsn, self.name, self.schema, idle=self._idle)
         try:
             migrate(db, self.name, self.schema, create=self._create)
-            if not self._epoch:
-                row: Any = db.execute("SELECT coalesce(max(id), 0) FROM epochs").fetchone()
-                self._epoch = row[0]
+            row: Any = db.execute("SELECT coalesce(max(id), 0) FROM epochs").fetchone()
+            # Another server may not know what was written last: neither the newest partition nor the newest epoch.
+            self._epoch, self._beyond = min(self._epoch or row[0], row[0]), 0
+            notice_failover(db)
         except BaseException:
             db.close()
             raise

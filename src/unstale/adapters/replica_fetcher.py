@@ -14,7 +14,8 @@ from dataclasses import replace
 from urllib.parse import quote
 
 from unstale.adapters.addresses import web_address
-from unstale.adapters.http_fetcher import HttpFetcher, fetched
+from unstale.adapters.http_fetcher import HttpFetcher
+from unstale.adapters.http_meaning import fetched
 from unstale.adapters.replica_status import CopyStatus, doubt, read_status
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer

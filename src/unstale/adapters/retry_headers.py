@@ -10,12 +10,15 @@ from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
+from unstale.ports import RateLimit
+
 #: the shortest and the longest wait that is believed, in seconds
 SHORTEST, LONGEST = 1.0, 86_400.0
 #: an X-RateLimit-Reset above this is a time, below it a wait: nobody asks for thirty years
 _EPOCH = 1e9
 #: answers whose Retry-After means something
 _WAITING = frozenset({301, 302, 303, 307, 308, 413, 429, 503})
+_NAMED = re.compile(r"\b(limit|remaining|reset)=([0-9]+)")
 _PAIR = re.compile(r"\b(r|t|remaining|reset)=([0-9]+)")
 _ASKING = frozenset(
     {
@@ -27,8 +30,9 @@ _ASKING = frozenset(
         "x-ratelimit-reset",
     }
 )
-#: the headers that `wait` reads
-HEADERS = _ASKING | {"date"}
+#: the headers that `wait` and `rate_limit` read
+HEADERS = _ASKING | {"date", "ratelimit-limit", "ratelimit-policy", "x-ratelimit-limit"}
+_ITEM = re.compile(r'\s*("[^"]*"|[\w*.-]+)((?:\s*;\s*\w+=[0-9]+)*)\s*')
 
 
 def http_date(text: str | None) -> float | None:
@@ -75,6 +79,52 @@ def wait(status: int, headers: Mapping[str, str], now: float) -> float | None:
         waits.append(retry_after(headers.get("retry-after"), now))
     known = [seconds for seconds in waits if seconds is not None]
     return max(known) if known else None
+
+
+def rate_limit(headers: Mapping[str, str], now: float) -> RateLimit | None:
+    """How much may still be asked of the host, and for how long that has to do; None if it does not say.
+
+    The RateLimit fields of the IETF's draft, in their forms of today and of before, and the common X-RateLimit ones. Of
+    several quotas the one counts that leaves least per second. Header names are lower case.
+
+    >>> rate_limit({"ratelimit": '"hour";r=600;t=1200', "ratelimit-policy": '"hour";q=5000;w=3600'}, now=0.0)
+    RateLimit(left=600.0, seconds=1200.0, of=5000.0)
+    >>> rate_limit({"x-ratelimit-limit": "60", "x-ratelimit-remaining": "30", "x-ratelimit-reset": "10"}, now=0.0)
+    RateLimit(left=30.0, seconds=10.0, of=60.0)
+    """
+    if _ASKING.isdisjoint(headers):
+        return None
+    now = http_date(headers.get("date")) or now
+    policies = _items(headers.get("ratelimit-policy", ""))
+    found = [
+        RateLimit(item["r"], item["t"], policies.get(name, {}).get("q", 0.0))
+        for name, item in _items(headers.get("ratelimit", "")).items()
+        if "r" in item and item.get("t", 0.0) > 0.0
+    ]
+    pairs = dict(_NAMED.findall(headers.get("ratelimit", "")))
+    for told in (
+        pairs,
+        *(
+            {name: headers.get(f"{prefix}ratelimit-{name}") for name in ("limit", "remaining", "reset")}
+            for prefix in ("", "x-")
+        ),
+    ):
+        left, reset = whole_number(told.get("remaining")), whole_number(told.get("reset"))
+        if left is not None and reset is not None:
+            seconds = reset - now if reset > _EPOCH else reset
+            if seconds > 0.0:
+                found.append(RateLimit(left, seconds, whole_number((told.get("limit") or "").partition(",")[0]) or 0.0))
+    return min(found, key=lambda one: one.left / one.seconds, default=None)
+
+
+def _items(text: str) -> dict[str, dict[str, float]]:
+    """The items of a list of structured fields with their whole parameters."""
+    found = {}
+    for part in text.split(","):
+        if (item := _ITEM.fullmatch(part)) is not None and item[2]:
+            parameters = (one.partition("=") for one in item[2].replace(" ", "").strip(";").split(";"))
+            found[item[1]] = {name: float(value[:15]) for name, _, value in parameters}
+    return found
 
 
 def _rate_limit(headers: Mapping[str, str], now: float) -> float | None:

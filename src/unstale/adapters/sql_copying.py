@@ -18,11 +18,13 @@ from unstale.adapters.sql_places import Ask
 from unstale.adapters.sql_probe import Look, look
 from unstale.adapters.sql_ranges import ROWS, differing
 from unstale.adapters.sql_records import view_name
+from unstale.adapters.sql_schema import Schema, Schemas, schema_changes
 from unstale.adapters.sql_source import Source
 from unstale.adapters.sql_targets import LocalTable, Row, Target
 from unstale.adapters.sql_types import Column
 from unstale.adapters.sql_values import plain, row_hash, size
 from unstale.errors import InputError
+from unstale.logs import log
 
 
 class SqlFlight:
@@ -68,6 +70,7 @@ class Copying:
     """One poll: what it saw, what it brought, and how many bytes of rows that took."""
 
     def __init__(self, wanted: Ask, source: Source, tables: Target, flight: SqlFlight, now: float) -> None:
+        self.wanted = wanted
         self._ask, self._source, self._tables, self._flight, self._now = wanted, source, tables, flight, now
         self.received = 0
         #: a key that is not the owner's word is the table's primary key
@@ -82,13 +85,47 @@ class Copying:
         if swept and seen.probe and seen.probe == held.probe:
             return seen, held
         columns, key = self._source.typed(names), self._source.key()
+        schema = Schema.of(columns, () if self._ask.key else key, self._ask.types)
+        if held.edition > 0:
+            self._heed(held.name, schema)
         wanted = replace(held, columns=names, key=key, probe=seen.probe, mark=seen.mark)
         if swept and key and seen.since is not None and (held.columns, held.key) == (names, key):
             enough, among = self._stage_since(wanted, columns, seen)
             if enough:
                 return seen, self._merge(wanted, seen, among)
         types = self._tables.take(_Reading(self, columns, key))
-        return seen, self._merge(replace(wanted, read_at=self._now, types=types), seen, "incoming")
+        done = self._merge(replace(wanted, read_at=self._now, types=types), seen, "incoming")
+        # After the copy: a poll that is killed in between finds the same change, and its acceptance, once more.
+        if self._tables.schemas(held.name) != (known := Schemas(schema)):
+            self._tables.set_schemas(held.name, known)
+        return seen, done
+
+    def heed(self) -> None:
+        """Tell of a changed schema, without copying anything; InputError if it is held."""
+        held = self._tables.held(table_name(self._ask), view_name(self._ask.table or "query"))
+        if held.edition > 0:
+            names = self._source.columns()
+            columns, key = self._source.typed(names), self._source.key()
+            self._heed(held.name, Schema.of(columns, () if self._ask.key else key, self._ask.types))
+
+    def _heed(self, name: str, schema: Schema) -> None:
+        """Tell of a changed schema; InputError if it is held until its owner accepts it."""
+        known = self._tables.schemas(name)
+        changes = () if known.held is None else schema_changes(known.held, schema)
+        if not changes:
+            if known.pending is not None:
+                # It is as it was again.
+                self._tables.set_schemas(name, Schemas(known.held))
+            return
+        told = "; ".join(change.sentence for change in changes)
+        follow = self._ask.schema == "follow" or all(change.additive for change in changes)
+        if follow or (known.accepted and known.pending == schema):
+            log("schema_changed", {"table": self._ask.table, "what": told, "held": False})
+            return
+        if known.pending != schema:
+            log("schema_changed", {"table": self._ask.table, "what": told, "held": True})
+            self._tables.set_schemas(name, Schemas(known.held, schema))
+        raise InputError(f"its schema changed and the copy is held: {told}; `unstale tables accept` takes it up")
 
     def _merge(self, wanted: LocalTable, seen: Look, among: str | None) -> LocalTable:
         self._flight.check()
@@ -96,6 +133,9 @@ class Copying:
 
     def _stage_since(self, wanted: LocalTable, columns: Sequence[Column], seen: Look) -> tuple[bool, str | None]:
         """Put aside what changed since the last reading: whether that is enough, and what rows must be in to stay."""
+        if not self.unique and self._source.distinct(wanted.key) != seen.rows:
+            # An owner's key that two rows share would hide one of them: reading everything says so.
+            return False, None
         types = self._tables.take(_Reading(self, columns, wanted.key, seen.since), wanted.types)
         # A table that was made before there were types has none until everything is read again.
         if wanted.types and types != wanted.types:
@@ -132,9 +172,9 @@ class Copying:
             self._count(size(values))
             yield values
 
-    def text(self, columns: Sequence[Column], since: Any) -> Iterator[bytes]:
+    def text(self, columns: Sequence[Column], since: Any, native: bool) -> Iterator[bytes]:
         """Rows in CSV."""
-        for chunk in self._source.text(columns, since):
+        for chunk in self._source.text(columns, since, native):
             self._count(len(chunk))
             yield chunk
 
@@ -164,11 +204,16 @@ class _Reading:
         for values in self.copying.read(None if self.whole else names, self.since):
             yield row_hash([values[i] for i in places]) if places else b"", row_hash(values), values
 
-    def text(self) -> Iterator[bytes]:
-        return self.copying.text(self.columns, self.since)
+    def text(self, native: bool = False) -> Iterator[bytes]:
+        return self.copying.text(self.columns, self.since, native)
 
 
 def table_name(wanted: Ask) -> str:
     """The name of a source's table: the same as long as the source is the same."""
-    text = ascii((wanted.address, wanted.table, wanted.query))
+    return named((wanted.address, wanted.table, wanted.query))
+
+
+def named(parts: tuple[str, ...]) -> str:
+    """The name of a local table that these texts tell from all others."""
+    text = ascii(parts)
     return f"source_{blake2b(text.encode('ascii'), digest_size=8).hexdigest()}"

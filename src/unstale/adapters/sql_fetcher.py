@@ -9,6 +9,7 @@ The address is SQLAlchemy's, `postgresql://reader:$PASSWORD@host/shop#orders`, t
     probe      auto, changed, xmin, checksum or count: how to tell that nothing changed; see `sql_probe`
     sweep      seconds after which everything is read and compared again, whatever the probe says
     types      the types that columns shall have instead of their source's, by name; see `sql_types`
+    group      tables of this database that are copied together, at one moment and in one switch; see `sql_group`
     batch      rows read at a time; max_bytes  most bytes of values that one poll may read
 
 The body is a short account in JSON: the local table, its columns, rows, what the last change inserted, changed and
@@ -27,11 +28,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from unstale.adapters.addresses import Gate
+from unstale.adapters.sql_catalogue import asked_of, catalogue
 from unstale.adapters.sql_copying import Copying, SqlFlight, table_name
+from unstale.adapters.sql_group import copy_group, group_name, members
 from unstale.adapters.sql_places import Ask, ask
 from unstale.adapters.sql_probe import Look
 from unstale.adapters.sql_source import Source
-from unstale.adapters.sql_targets import LocalTable, open_target
+from unstale.adapters.sql_targets import LocalTable, Target, open_target
+from unstale.adapters.target_places import TargetPlace
 from unstale.errors import InputError, UnstaleError
 from unstale.keeper.outcomes import Answer
 from unstale.logs import log
@@ -47,7 +51,7 @@ class SqlFetcher:
 
     def __init__(
         self,
-        target: Path,
+        target: TargetPlace,
         gate: Gate | None = None,
         *,
         roots: Iterable[Path] = (),
@@ -57,7 +61,7 @@ class SqlFetcher:
     ) -> None:
         self._target, self._gate, self._now = target, gate or Gate(), now
         self._roots = [root.resolve() for root in roots]
-        self._held = [target, *held]
+        self._held = [*([target] if isinstance(target, Path) else []), *held]
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="unstale-sql")
         self._opening = threading.Lock()
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -69,7 +73,8 @@ class SqlFetcher:
         if self._closed.is_set():
             return Fetched(Answer.FAILED, polled_at, reason="the fetcher is closed")
         try:
-            wanted = ask(request.address, request.options)
+            listing = bool(request.options.get("collection"))
+            wanted = asked_of(request.address) if listing else ask(request.address, request.options)
         except InputError as error:
             return Fetched(Answer.FAILED, polled_at, reason=str(error))
         flight = SqlFlight(time.monotonic() + request.seconds)
@@ -94,7 +99,8 @@ class SqlFetcher:
 
     async def _take_turn(self, wanted: Ask, request: Request, flight: SqlFlight, polled_at: float) -> Fetched:
         # One poll of a table at a time: the next one finds what this one brought.
-        async with self._turns[table_name(wanted)]:
+        alone = group_name(wanted) if wanted.group else table_name(wanted)
+        async with self._turns[wanted.address if wanted.own else alone]:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._threads, self._look, wanted, request, flight, polled_at)
 
@@ -102,11 +108,12 @@ class SqlFetcher:
         try:
             source = Source(wanted, flight.patient)
             flight.add(source)
+            if wanted.group:
+                return self._look_at_group(wanted, request, source, flight, polled_at)
             source.open(self._gate, self._roots, self._held, flight.left())
-            # Who makes the file must be alone with it.
-            with self._opening:
-                tables = open_target(self._target, flight.patient)
-            flight.add(tables)
+            if wanted.own:
+                return catalogue(source, request, polled_at)
+            tables = self._tables(flight)
             copy = Copying(wanted, source, tables, flight, polled_at)
             seen, done = copy.run()
             return _fetched(request, seen, done, polled_at, copy.received)
@@ -121,6 +128,22 @@ class SqlFetcher:
             return Fetched(Answer.FAILED, polled_at, reason=reason)
         finally:
             flight.land()
+
+    def _look_at_group(
+        self, wanted: Ask, request: Request, source: Source, flight: SqlFlight, polled_at: float
+    ) -> Fetched:
+        tables = self._tables(flight)
+        known = members(wanted, tables, polled_at)
+        source.open(self._gate, self._roots, self._held, flight.left(), [one.table for one in known])
+        seen, done, received = copy_group(wanted, known, source, tables, flight, polled_at)
+        return _fetched(request, seen, done, polled_at, received)
+
+    def _tables(self, flight: SqlFlight) -> Target:
+        # Who makes the file must be alone with it.
+        with self._opening:
+            tables = open_target(self._target, flight.patient)
+        flight.add(tables)
+        return tables
 
 
 def _fetched(request: Request, seen: Look, done: LocalTable, polled_at: float, received: int) -> Fetched:

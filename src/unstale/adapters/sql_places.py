@@ -61,6 +61,12 @@ class Ask:
     max_bytes: int
     #: types that columns shall have, by name
     types: Mapping[str, str] = field(default_factory=dict)
+    #: what is done where the schema changed and not only grew: hold the copy, or follow
+    schema: str = "hold"
+    #: the tables that are copied together with this one, at one moment
+    group: str = ""
+    #: whether the query is ours and not its owner's
+    own: bool = False
 
 
 def ask(address: str, options: Mapping[str, Any]) -> Ask:
@@ -100,6 +106,8 @@ def ask(address: str, options: Mapping[str, Any]) -> Ask:
         "name it in the option changed",
     )
     require(probe != "xmin" or not query, "probe", "'xmin'", "needs a table", "choose checksum for a query")
+    remedy = "make a view of it, or leave group out"
+    require(not (query and options.get("group")), "group", "of a query", "cannot be read at one moment", remedy)
     return Ask(
         place,
         table,
@@ -112,7 +120,14 @@ def ask(address: str, options: Mapping[str, Any]) -> Ask:
         number("sweep", options.get("sweep", SWEEP), above=0, infinite=True),
         int(number("max_bytes", options.get("max_bytes", MAX_BYTES), least=1)),
         _types(options.get("types") or {}),
+        schema=_schema(options.get("schema", "hold")),
+        group=str(options.get("group") or ""),
     )
+
+
+def _schema(told: object) -> str:
+    require(told in ("hold", "follow"), "schema", repr(told)[:40], "must be hold or follow", "choose one")
+    return str(told)
 
 
 def _types(told: object) -> dict[str, str]:
@@ -132,7 +147,7 @@ def allowed_database(address: str, options: Mapping[str, Any], roots: Sequence[P
     >>> allowed_database("postgresql://reader:$PASSWORD@db.example.org/shop#orders", {}, (), ())
     False
     """
-    place = ask(address, options).address
+    place = address.partition("#")[0] if options.get("collection") else ask(address, options).address
     scheme, colon, rest = place.partition("://")
     dialect = scheme.lower().partition("+")[0]
     if not colon or dialect not in KINDS["sql"].schemes:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import apsw
 
+from unstale.adapters.sql_schema import Schema, Schemas
 from unstale.adapters.sql_targets import LocalTable
 from unstale.adapters.sqlite_schema import safe
 from unstale.errors import StoreError, sentence
@@ -27,6 +28,16 @@ CREATE TABLE IF NOT EXISTS unstale_tables(
     name TEXT PRIMARY KEY, view TEXT NOT NULL UNIQUE COLLATE NOCASE, columns TEXT NOT NULL, key TEXT NOT NULL,
     rows INTEGER NOT NULL, digest BLOB NOT NULL, probe TEXT NOT NULL, mark TEXT NOT NULL, read_at REAL NOT NULL,
     manifest BLOB NOT NULL, edition INTEGER NOT NULL, types TEXT NOT NULL DEFAULT '[]'
+) STRICT
+"""
+_SCHEMAS = """
+CREATE TABLE IF NOT EXISTS unstale_schemas(
+    name TEXT PRIMARY KEY, held TEXT NOT NULL, pending TEXT NOT NULL DEFAULT '', accepted INTEGER NOT NULL DEFAULT 0
+) STRICT
+"""
+_GROUPS = """
+CREATE TABLE IF NOT EXISTS unstale_groups(
+    name TEXT PRIMARY KEY, grp TEXT NOT NULL, asked TEXT NOT NULL, at REAL NOT NULL
 ) STRICT
 """
 
@@ -66,6 +77,10 @@ class Records:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Be alone with the target; what is recorded meanwhile is recorded at the end, or not at all."""
+        if not self._db.get_autocommit():
+            # One step of a larger one.
+            yield
+            return
         with worded(self._path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -115,6 +130,39 @@ class Records:
                 json.dumps(done.types),
             ),
         )
+
+    def schemas(self, name: str) -> Schemas:
+        """What is known of the schema of a table's source."""
+        with worded(self._path):
+            if not self._db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'unstale_schemas'").get:
+                return Schemas()
+            row = self._db.execute("SELECT held, pending, accepted FROM unstale_schemas WHERE name = ?", (name,)).get
+        return Schemas() if row is None else Schemas(Schema.read(row[0]), Schema.read(row[1]), bool(row[2]))
+
+    def set_schemas(self, name: str, known: Schemas) -> None:
+        """Write down what is known of it now."""
+        kept = ["" if one is None else one.kept() for one in (known.held, known.pending)]
+        with self.writing():
+            self._db.execute(_SCHEMAS)
+            self._db.execute(
+                "INSERT OR REPLACE INTO unstale_schemas VALUES(?, ?, ?, ?)", (name, *kept, int(known.accepted))
+            )
+
+    def join_group(self, group: str, name: str, asked: str, now: float) -> None:
+        """Write down that a table is polled as one of a group, and how."""
+        with self.writing():
+            self._db.execute(_GROUPS)
+            self._db.execute("INSERT OR REPLACE INTO unstale_groups VALUES(?, ?, ?, ?)", (name, group, asked, now))
+
+    def group(self, group: str, since: float) -> list[str]:
+        """How those of a group are polled who were polled themselves since then."""
+        with worded(self._path):
+            return [
+                asked
+                for (asked,) in self._db.execute(
+                    "SELECT asked FROM unstale_groups WHERE grp = ? AND at >= ?", (group, since)
+                )
+            ]
 
     def seal(self) -> int:
         """By what the file beside which this one is was known when it was last recorded; 0 before that."""

@@ -8,38 +8,27 @@ Rules of this file:
 
 from __future__ import annotations
 
-import os
-import socket
 import sqlite3
-import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, closing, suppress
+from copy import copy
 from pathlib import Path
-from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from unstale.adapters.addresses import Gate
 from unstale.adapters.environment import filled
-from unstale.adapters.sql_drivers import copied, reason, sqlite
+from unstale.adapters.sql_columns import COMMENTS, catalogued
+from unstale.adapters.sql_drivers import copied, cut, psycopg_connection, sqlite, still_mysql, still_postgres, worded
 from unstale.adapters.sql_places import Ask, dialled, split, sqlite_file
 from unstale.adapters.sql_ranges import MODULUS, Sums, width_of, within
 from unstale.adapters.sql_text import chunks, postgres_text
-from unstale.adapters.sql_types import Column, chosen, from_postgres, from_sqlalchemy
-from unstale.errors import InputError, MissingExtraError, UnstaleError, require, sentence
-from unstale.logs import log
+from unstale.adapters.sql_types import Column, chosen, from_postgres
+from unstale.errors import InputError, MissingExtraError, require, sentence
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL, Connection
 
 _DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
-_PACKAGES = {"MySQLdb": "mysqlclient", "psycopg2": "psycopg2-binary", "psycopg": "unstale[sql]"}
-# How PostgreSQL prints what goes into a copy, whoever's defaults these are.
-_SETTINGS = {"TimeZone": "UTC", "DateStyle": "ISO, YMD", "IntervalStyle": "postgres", "extra_float_digits": "1"}
-_MYSQL = (
-    "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-    "SET time_zone = '+00:00'",
-    "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
-)
 #: whole parts, cut towards zero
 _DIVIDED = {"postgresql": "{} / {}", "sqlite": "{} / {}", "mysql": "{} DIV {}", "mariadb": "{} DIV {}"}
 _TEXTUAL = ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "numeric", "json", "jsonb")
@@ -59,17 +48,32 @@ class Source:
             raise MissingExtraError("SQLAlchemy", "sql") from None
         self.ask, self._patient = wanted, patient
         self._sa = sqlalchemy
+        #: the file of an SQLite database
+        self.file: Path | None = None
         self._driver: Any = None
         self._connection: Connection | None = None
         self._cursor: Any = None
         self._described: tuple[Any, ...] = ()
         self._address = self._parsed(wanted.address)
 
-    def open(self, gate: Gate, roots: Sequence[Path], held: Sequence[Path], left: float) -> None:
-        """Connect where it is allowed, for as many seconds as are left, and find the table."""
+    def open(
+        self, gate: Gate, roots: Sequence[Path], held: Sequence[Path], left: float, tables: Sequence[str] = ()
+    ) -> None:
+        """Connect where it is allowed, for as many seconds as are left, and find the table; others may be read too."""
+        self._tables = tuple(dict.fromkeys(filter(None, (self.ask.table, *tables))))
         with self._worded():
             self._connect(gate, roots, held, left)
             self._relation = self._found()
+
+    def beside(self, wanted: Ask) -> Source | None:
+        """Another table of the same database at the same moment; None if it is not there."""
+        other = copy(self)
+        other.ask = wanted
+        try:
+            other._relation = other._found()
+        except InputError:
+            return None
+        return other
 
     @property
     def dialect(self) -> str:
@@ -92,18 +96,20 @@ class Source:
             return self.ask.key
         schema, name = split(self.ask.table)
         with self._worded():
-            found = self._sa.inspect(self._open()).get_pk_constraint(name, schema=schema)
-        return tuple(found["constrained_columns"])
+            return tuple(self._sa.inspect(self._open()).get_pk_constraint(name, schema=schema)["constrained_columns"])
 
     def typed(self, names: Sequence[str]) -> tuple[Column, ...]:
         """The columns with their types and comments, as the database tells them, or as the owner wants them."""
-        if isinstance(self._driver, self._psycopg()):
-            types = [from_postgres(one.type_display) for one in self._described]
-            comments = self._comments()
+        if isinstance(self._driver, psycopg_connection()):
+            native = [one.type_display for one in self._described]
+            types, comments = list(map(from_postgres, native)), {} if self.ask.query else self._commented()
+        elif self.ask.query:
+            types, native, comments = ["any"] * len(names), [""] * len(names), {}
         else:
-            types, comments = self._catalogued(names)
+            types, native, comments = self._catalogued(names)
         sure = self.dialect != "sqlite"
-        columns = [Column(name, one, sure, comments.get(name, "")) for name, one in zip(names, types, strict=True)]
+        said = [comments.get(name, "") for name in names]
+        columns = [Column(*one) for one in zip(names, types, [sure] * len(names), said, native, strict=True)]
         return chosen(columns, self.ask.types)
 
     def one(self, *expressions: str, where: Any = None) -> tuple[Any, ...]:
@@ -114,16 +120,21 @@ class Source:
     def rows(self, names: Sequence[str] | None = None, where: Any = None) -> Iterator[Sequence[Any]]:
         """All columns of all rows, or the named columns of some, read in batches."""
         chosen = self._all(names)
-        chosen = (chosen if where is None else chosen.where(where)).execution_options(yield_per=self.ask.batch)
-        with self._worded():
-            yield from self._open().execute(chosen)
+        chosen = chosen if where is None else chosen.where(where)
+        # A catalogue is small: a cursor for it would be four statements more.
+        chosen = chosen if self.ask.own else chosen.execution_options(yield_per=self.ask.batch)
+        # Closed also when the connection is cut on the way, which leaves the cursor to us.
+        with self._worded(), closing(self._open().execute(chosen)) as found:
+            yield from found
 
-    def text(self, columns: Sequence[Column], where: Any = None) -> Iterator[bytes]:
+    def text(self, columns: Sequence[Column], where: Any = None, native: bool = False) -> Iterator[bytes]:
         """The same as CSV in the form of `sql_text`, in chunks; PostgreSQL's rows pass through without being read."""
-        if not isinstance(self._driver, self._psycopg()):
-            yield from chunks(self.rows([column.name for column in columns], where), columns)
+        if not isinstance(self._driver, psycopg_connection()):
+            yield from chunks(self.rows([column.name for column in columns], where), columns, native)
             return
-        asked: list[Any] = [self._sa.literal_column(postgres_text(f"q.{self.quoted(c.name)}", c.type)) for c in columns]
+        names = [f"q.{self.quoted(column.name)}" for column in columns]
+        texts = names if native else [postgres_text(name, c.type) for name, c in zip(names, columns, strict=True)]
+        asked: list[Any] = list(map(self._sa.literal_column, texts))
         chosen: Any = self._sa.select(*asked).select_from(self._relation)
         chosen = (chosen if where is None else chosen.where(where)).compile(dialect=self._open().dialect)
         with self._worded():
@@ -136,10 +147,15 @@ class Source:
         if divided is None or not isinstance(least, int) or not isinstance(most, int):
             return None
         width, column = width_of(least, most), self.quoted(name)
-        wanted = (divided.format(column, width), "count(*)", f"sum({column} % {MODULUS})")
-        asked: Any = self._sa.select(*map(self._sa.literal_column, wanted))
+        told = (divided.format(column, width), "count(*)", f"sum({column} % {MODULUS})")
+        asked: Any = self._sa.select(*map(self._sa.literal_column, told))
         found = self._read(asked.select_from(self._relation).group_by(self._sa.text("1")))
         return width, {int(one): (int(rows), int(total)) for one, rows, total in found}
+
+    def distinct(self, names: Sequence[str]) -> int:
+        """How many rows there are that differ in these columns."""
+        apart = self._all(names).distinct().subquery("d")
+        return int(self._read(self._sa.select(self._sa.func.count()).select_from(apart)).scalar())
 
     def in_ranges(self, name: str, width: int, ranges: Collection[int]) -> Any:
         """The condition for rows whose key lies in these ranges."""
@@ -168,9 +184,7 @@ class Source:
             if isinstance(driver, sqlite3.Connection):
                 driver.interrupt()
             else:
-                # Who waits at a socket is woken by its end; a statement is ended by its own timeout.
-                with socket.socket(fileno=os.dup(driver.fileno())) as wire:
-                    wire.shutdown(socket.SHUT_RDWR)
+                cut(driver)
 
     def close(self) -> None:
         """Give back the connection."""
@@ -180,38 +194,20 @@ class Source:
                 with suppress(Exception):
                     part.close()
 
-    def _comments(self) -> dict[str, str]:
+    def _commented(self) -> dict[str, str]:
         """What PostgreSQL's catalogue says about the columns of a table."""
-        if self.ask.query:
-            return {}
-        asked = self._sa.text(
-            "SELECT attname, col_description(attrelid, attnum) FROM pg_attribute WHERE attrelid = to_regclass(:full) "
-            "AND attnum > 0 AND col_description(attrelid, attnum) IS NOT NULL"
-        )
-        return {str(name): str(said) for name, said in self._read(asked.bindparams(full=self._full()))}
+        asked = self._sa.text(COMMENTS).bindparams(full=self._full())
+        return {str(name): str(said) for name, said in self._read(asked)}
 
-    def _catalogued(self, names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-        """Types and comments of columns, as SQLAlchemy finds them; nothing is known of those of a query."""
-        if self.ask.query:
-            return ["any"] * len(names), {}
+    def _catalogued(self, names: Sequence[str]) -> tuple[list[str], list[str], dict[str, str]]:
+        """Types and comments of columns, as SQLAlchemy finds them."""
         schema, table = split(self.ask.table)
-        with self._worded(), warnings.catch_warnings():
-            # Types that SQLAlchemy does not know are taken as they come.
-            warnings.simplefilter("ignore")
-            found = {one["name"]: one for one in self._sa.inspect(self._open()).get_columns(table, schema=schema)}
-        types = [from_sqlalchemy(found[name]["type"], self.dialect) if name in found else "any" for name in names]
-        return types, {name: str(one.get("comment") or "") for name, one in found.items()}
+        with self._worded():
+            return catalogued(self._sa.inspect(self._open()), table, schema, names, self.dialect)
 
-    def _full(self) -> str:
+    def _full(self, table: str = "") -> str:
         quote = self._open().dialect.identifier_preparer.quote
-        return ".".join(map(quote, filter(None, split(self.ask.table))))
-
-    def _psycopg(self) -> type:
-        try:
-            from psycopg import Connection
-        except ImportError:
-            return NoneType
-        return Connection
+        return ".".join(map(quote, filter(None, split(table or self.ask.table))))
 
     def _open(self) -> Connection:
         assert self._connection is not None
@@ -234,7 +230,7 @@ class Source:
         sa, address = self._sa, self._address
         settings: dict[str, Any] = {}
         if address.get_backend_name() == "sqlite":
-            file = sqlite_file(address, roots, held)
+            self.file = file = sqlite_file(address, roots, held)
             settings["creator"] = lambda: sqlite(file, self._patient)
             address = sa.engine.make_url("sqlite://")
         else:
@@ -242,7 +238,12 @@ class Source:
                 address, settings["connect_args"] = dialled(address, gate, roots, left)
             except InputError as error:
                 raise InputError(f"{self.host}: {error}") from None
+        if self.ask.own and address.get_backend_name() == "postgresql":
+            # One statement of ours needs nothing of what SQLAlchemy asks first: six statements, every time.
+            settings["_initialize"] = False
         engine = sa.create_engine(address, poolclass=sa.pool.NullPool, **settings)
+        if "_initialize" in settings:
+            engine.dialect.default_isolation_level = "READ COMMITTED"
         if engine.dialect.is_async:
             raise InputError(sentence("driver", repr(engine.driver), "is asynchronous", "name another one"))
         sa.event.listen(engine, "connect", self._connected, insert=True)
@@ -251,9 +252,8 @@ class Source:
         if engine.dialect.name == "postgresql":
             self._still(self._connection, left)
         elif engine.dialect.name in ("mysql", "mariadb"):
-            # One moment, nothing but reading, and times as they are in UTC.
-            for wanted in _MYSQL:
-                self._connection.exec_driver_sql(wanted)
+            named = ((name, schema) for schema, name in map(split, self._tables))
+            still_mysql(sa, self._connection, [sa.table(name, schema=schema) for name, schema in named], left)
 
     def _connected(self, driver: Any, _: object) -> None:
         self._driver = driver
@@ -269,10 +269,8 @@ class Source:
     def _still(self, connection: Connection, left: float) -> None:
         """Begin to read: everything as it is at one moment, and nothing for longer than is left."""
         connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-        wanted = _SETTINGS | {"statement_timeout": str(max(1, int(left * 1000)))}
-        for name, value in wanted.items():
-            connection.execute(self._sa.text("SELECT set_config(:name, :value, true)"), {"name": name, "value": value})
-        if self.ask.query and connection.exec_driver_sql("SHOW is_superuser").scalar() == "on":
+        still_postgres(self._sa, connection, ", ".join(map(self._full, self._tables)), left)
+        if self.ask.query and not self.ask.own and connection.exec_driver_sql("SHOW is_superuser").scalar() == "on":
             raise InputError(
                 "the role of a query must not be a superuser, who can do more than read tables: make one "
                 "that may only SELECT"
@@ -284,12 +282,8 @@ class Source:
             # A colon is not ours to fill in, and a comment at the end must not swallow what follows.
             return sa.text(self.ask.query.replace(":", "\\:") + "\n").columns().subquery("q")
         schema, name = split(self.ask.table)
-        if not sa.inspect(self._open()).has_table(name, schema=schema):
-            raise InputError(
-                sentence(
-                    "table", repr(self.ask.table), "is not there, or not for us to read", "check its name and schema"
-                )
-            )
+        there, rule = sa.inspect(self._open()).has_table(name, schema=schema), "is not there, or not for us to read"
+        require(there, "table", repr(self.ask.table), rule, "check its name and schema")
         return sa.table(name, schema=schema).alias("q")
 
     def _all(self, names: Sequence[str] | None = None) -> Any:
@@ -300,21 +294,5 @@ class Source:
         with self._worded():
             return self._open().execute(statement)
 
-    @contextmanager
-    def _worded(self) -> Iterator[None]:
-        try:
-            yield
-        except UnstaleError:
-            raise
-        except ModuleNotFoundError as error:
-            package = _PACKAGES.get(error.name or "", error.name)
-            raise InputError(f"its driver {error.name} is not installed: pip install '{package}'") from None
-        except self._sa.exc.NoSuchModuleError:
-            raise InputError("address names a database that SQLAlchemy does not know: install its dialect") from None
-        except self._sa.exc.DBAPIError as error:
-            raise InputError(f"{self.host}: {reason(error.orig)}") from None
-        except Exception as error:  # whatever a driver may raise
-            if isinstance(getattr(error, "sqlstate", None), str):
-                raise InputError(f"{self.host}: {reason(error)}") from None
-            log("driver_failed", {"kind": "sql", "place": self.host})
-            raise InputError(f"{self.host}: it could not be asked ({type(error).__name__})") from None
+    def _worded(self) -> AbstractContextManager[None]:
+        return worded(self._sa, self.host)

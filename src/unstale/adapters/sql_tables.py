@@ -11,7 +11,8 @@ Rules of this file:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +50,12 @@ class Tables(Records):
         self._notes = {c.name: note for c, (_, note) in zip(reading.columns, found, strict=True) if note}
         return tuple(declared for declared, _ in found)
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Let all tables that are merged meanwhile be switched to in one step, or none."""
+        with self.writing():
+            yield
+
     def take_keys(self, reading: TableReading) -> None:
         """Put aside the keys of all rows that the source has: what is not among them is gone."""
         self.stage_keys(key for key, _, _ in reading.rows())
@@ -60,7 +67,8 @@ class Tables(Records):
         with worded(self._path):
             self._db.execute("DROP TABLE IF EXISTS temp.incoming")
             self._db.execute(f"CREATE TEMP TABLE incoming(unstale_key, unstale_hash, {names})")
-            self._db.execute("BEGIN")
+            alone = self._db.get_autocommit()
+            self._db.execute("BEGIN" if alone else "SAVEPOINT staging")
             self._db.executemany(f"INSERT INTO temp.incoming VALUES({marks})", ((k, h, *v) for k, h, v in rows))
             self._db.execute(
                 "UPDATE temp.incoming SET unstale_key = hex(unstale_hash) || n FROM (SELECT rowid AS place, "
@@ -71,15 +79,17 @@ class Tables(Records):
                 self._db.execute("CREATE UNIQUE INDEX temp.incoming_key ON incoming(unstale_key)")
             except apsw.ConstraintError:
                 raise InputError("key is the same in several rows: name columns that are unique together") from None
-            self._db.execute("COMMIT")
+            self._db.execute("COMMIT" if alone else "RELEASE staging")
 
     def stage_keys(self, keys: Iterable[bytes]) -> None:
         """Put aside the keys of all rows that the source has: what is not among them is gone."""
         with worded(self._path):
+            alone = self._db.get_autocommit()
+            self._db.execute("DROP TABLE IF EXISTS temp.present")
             self._db.execute("CREATE TEMP TABLE present(unstale_key PRIMARY KEY) WITHOUT ROWID")
-            self._db.execute("BEGIN")
+            self._db.execute("BEGIN" if alone else "SAVEPOINT staging")
             self._db.executemany("INSERT OR IGNORE INTO temp.present VALUES(?)", ((k,) for k in keys))
-            self._db.execute("COMMIT")
+            self._db.execute("COMMIT" if alone else "RELEASE staging")
 
     def new_rows(self, name: str) -> int:
         """How many of the rows put aside are not in the table."""

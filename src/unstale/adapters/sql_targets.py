@@ -3,6 +3,7 @@
     shop.db, or any other file     SQLite, `sql_tables`
     shop.duckdb                    DuckDB, `duckdb_tables`
     shop.parquet                   a folder of Parquet files, `parquet_tables`
+    postgresql://…?schema=copies   a schema of a PostgreSQL server, `postgres_target`
 
 A target brings a table to what was read of its source in one step: who reads sees the whole old copy or the whole new
 one, and who has begun to read keeps what he began with.
@@ -11,13 +12,15 @@ one, and who has begun to read keeps what he began with.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from unstale.adapters.sql_ranges import Sums
+from unstale.adapters.sql_schema import Schemas
 from unstale.adapters.sql_types import Column
 from unstale.adapters.sql_values import WIDTH, Plain
+from unstale.adapters.target_places import SchemaPlace, TargetPlace
 
 #: a row to be put aside: the hash of its key, of all it holds, and its values
 Row = tuple[bytes, bytes, Sequence[Plain]]
@@ -64,8 +67,8 @@ class TableReading(Protocol):
     def rows(self) -> Iterator[Row]:
         """Every row, hashed."""
 
-    def text(self) -> Iterator[bytes]:
-        """Every row in CSV, see `sql_text`."""
+    def text(self, native: bool = False) -> Iterator[bytes]:
+        """Every row in CSV, see `sql_text`; `native`: as PostgreSQL writes it."""
 
 
 class Target(Protocol):
@@ -99,6 +102,21 @@ class Target(Protocol):
         another poll has recorded since `held` was read.
         """
 
+    def schemas(self, name: str) -> Schemas:
+        """What is known of the schema of a table's source."""
+
+    def set_schemas(self, name: str, known: Schemas) -> None:
+        """Write down what is known of it now."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """Let all tables that are merged meanwhile be switched to in one step, or none; InputError if it cannot."""
+
+    def join_group(self, group: str, name: str, asked: str, now: float) -> None:
+        """Write down that a table is polled as one of a group, and how."""
+
+    def group(self, group: str, since: float) -> list[str]:
+        """How those of a group are polled who were polled themselves since then."""
+
     def close(self) -> None:
         """Give back what was put aside."""
 
@@ -106,8 +124,12 @@ class Target(Protocol):
         """Let what runs end with an error; for another thread."""
 
 
-def open_target(path: Path, patient: Callable[[], bool]) -> Target:
+def open_target(path: TargetPlace, patient: Callable[[], bool]) -> Target:
     """The target at this place; `patient` says whether to wait on for another's turn."""
+    if isinstance(path, SchemaPlace):
+        from unstale.adapters.postgres_target import SchemaTables
+
+        return SchemaTables(path, patient)
     if path.suffix == ".duckdb":
         from unstale.adapters.duckdb_tables import DuckTables
 
@@ -119,6 +141,39 @@ def open_target(path: Path, patient: Callable[[], bool]) -> Target:
     from unstale.adapters.sql_tables import Tables
 
     return Tables(path, patient)
+
+
+class TableRecords(Protocol):
+    """What is known of local tables, for who asks about them and polls none."""
+
+    def held(self, name: str, view: str) -> LocalTable:
+        """What is known of this table; nothing yet, if `edition` is 0."""
+
+    def schemas(self, name: str) -> Schemas:
+        """What is known of the schema of a table's source."""
+
+    def set_schemas(self, name: str, known: Schemas) -> None:
+        """Write down what is known of it now."""
+
+    def close(self) -> None:
+        """Give back what is open."""
+
+
+def open_records(place: TargetPlace) -> TableRecords | None:
+    """What the target at this place knows of its tables; None before there are any."""
+    if isinstance(place, SchemaPlace):
+        from unstale.adapters.postgres_target_records import SchemaRecords
+
+        return SchemaRecords(place, lambda: False)
+    from unstale.adapters.sql_records import Records
+
+    file = place
+    if place.suffix in (".duckdb", ".parquet"):
+        from unstale.adapters.parquet_tables import tables_file
+
+        tables = place if place.suffix == ".duckdb" else tables_file(place)
+        file = tables.with_name(f"{tables.name}.state")
+    return Records(file, lambda: False) if file.exists() else None
 
 
 def account(

@@ -10,7 +10,8 @@ r"""Rows as text on their way to a typed copy: CSV, the text of every value exac
     anything else        its text
 
 Rules of this file:
-1. PostgreSQL writes its rows itself, and they pass through unread; other databases' rows are written here.
+1. PostgreSQL writes its rows itself, and they pass through unread; other databases' rows are written here. For a target
+   that is a PostgreSQL too (`native`) bytes, intervals and arrays are as it writes them.
 2. A value that is not of its column's type is refused, never bent.
 """
 
@@ -53,12 +54,12 @@ def postgres_text(quoted: str, type_: str) -> str:
     return f"to_json({quoted}::text[])" if item_of(type_) else quoted
 
 
-def chunks(rows: Iterable[Sequence[Any]], columns: Sequence[Column]) -> Iterator[bytes]:
+def chunks(rows: Iterable[Sequence[Any]], columns: Sequence[Column], native: bool = False) -> Iterator[bytes]:
     """Rows as they come from a driver, in CSV."""
     kept: list[str] = []
     size = 0
     for row in rows:
-        line = ",".join(_cell(value, column) for value, column in zip(row, columns, strict=True))
+        line = ",".join(_cell(value, column, native) for value, column in zip(row, columns, strict=True))
         kept.append(line)
         size += len(line)
         if size >= CHUNK:
@@ -72,12 +73,14 @@ def _encoded(lines: list[str]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _cell(value: Any, column: Column) -> str:
+def _cell(value: Any, column: Column, native: bool) -> str:
     if value is None:
         return NULL
     text = written(value, column.type)
+    if native and text is not None:
+        text = f"\\x{text}" if column.type == "bytes" else _array(value) if item_of(column.type) else text
     try:
-        if text is not None:
+        if text is not None and not (native and "\0" in text):
             text.encode()
             return '"' + text.replace('"', '""') + '"'
     except UnicodeEncodeError:
@@ -157,6 +160,19 @@ def _moment(value: date | time) -> str:
         then = value if value.tzinfo is None else value.astimezone(UTC)
         return then.isoformat(sep=" ")
     return value.isoformat()
+
+
+def _array(value: Any) -> str:
+    """An array as PostgreSQL writes it.
+
+    >>> print(_array(["a", None, 'b"', [1]]))
+    {"a",NULL,"b\\"",{"1"}}
+    """
+    if isinstance(value, list | tuple):
+        return "{" + ",".join(map(_array, value)) + "}"
+    if value is None:
+        return "NULL"
+    return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _texts(value: Any) -> Any:

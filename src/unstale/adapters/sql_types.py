@@ -54,12 +54,16 @@ _DISPLAYED = re.compile(r"([\w ]+?)\s*(?:\(([\d ,-]+)\))?\s*((?:\[\])*)")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a source. `sure`: the database itself sees to it that values are of the type."""
+    """A column of a source. `sure`: the database itself sees to it that values are of the type.
+
+    `native` is the type in the source's own words, where a target may want to know them.
+    """
 
     name: str
     type: str
     sure: bool = True
     comment: str = ""
+    native: str = ""
 
 
 def known_type(text: str) -> str:

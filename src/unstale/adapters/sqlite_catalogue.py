@@ -11,6 +11,7 @@ import apsw
 import numpy as np
 
 from unstale.adapters import sqlite_members
+from unstale.adapters.sqlite_claims import column
 from unstale.adapters.sqlite_file import SqliteFile
 from unstale.adapters.store_shared import contains
 from unstale.listings.records import CollectionMember
@@ -19,8 +20,7 @@ from unstale.ports import FleetColumns, HostCount, Listing, Price, widened
 #: rows of the fleet that are turned into columns at a time: more no longer fit the processor's cache
 _CHUNK = 1000
 _COLUMNS = (
-    "SELECT s.id, s.host, s.paused, b.failures, s.weight, s.cost, s.shortest, s.longest, b.due, b.last, b.found, "
-    "b.belief FROM sources s JOIN beliefs b ON b.source = s.id "
+    "s.id, s.host, s.paused, b.failures, s.weight, s.cost, s.shortest, s.longest, b.due, b.last, b.found, b.belief"
 )
 #: the columns of a price
 PRICE = ", ".join(Price.__slots__)
@@ -38,10 +38,11 @@ class SqliteCatalogue(SqliteFile):
     def listings(self, sources: Sequence[int]) -> list[Listing]:
         """Sources as they are listed."""
         with self._reading() as db:
-            rows: Any = db.executemany(
+            rows: Any = db.execute(
                 "SELECT s.address, s.kind, s.weight, s.cost, h.name, s.shortest, s.longest, s.options, s.paused, "
-                "s.id, s.added_at FROM sources s JOIN hosts h ON h.id = s.host WHERE s.id = ?",
-                ((int(source),) for source in sources),
+                "s.id, s.added_at FROM carray(?) w CROSS JOIN sources s ON s.id = w.value "
+                "CROSS JOIN hosts h ON h.id = s.host",
+                (column(sources),),
             )
             return [
                 Listing(
@@ -52,7 +53,7 @@ class SqliteCatalogue(SqliteFile):
                     host,
                     shortest,
                     longest,
-                    json.loads(options or "{}"),
+                    json.loads(options) if options else {},
                     bool(paused),
                     source,
                     added_at,
@@ -67,18 +68,22 @@ class SqliteCatalogue(SqliteFile):
         host: str | None = None,
         kind: str | None = None,
         paused: bool | None = None,
+        tag: str | None = None,
+        option: str | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        To go through all, ask again after the last one.
+        `tag` is one that they have, `option` the name of one. To go through all, ask again after the last one.
         """
         asked = {
             "address LIKE ? ESCAPE '\\'": contains(text),
             "host = (SELECT id FROM hosts WHERE name = ?)": host,
             "kind = ?": kind,
             "paused = ?": None if paused is None else int(paused),
+            "EXISTS (SELECT 1 FROM json_each(options, '$.tags') WHERE value = ?)": tag,
+            "EXISTS (SELECT 1 FROM json_each(options) WHERE key = ?)": option,
         }
         given = {clause: value for clause, value in asked.items() if value is not None}
         where = " AND ".join(["id > ?", *given])
@@ -107,18 +112,28 @@ class SqliteCatalogue(SqliteFile):
         """Everything a start needs, in columns."""
         with self._at_once() as db:
             count = db.execute("SELECT count(*) FROM sources").get
-            return _standing(db, db.execute(_COLUMNS + "ORDER BY s.id"), count, width)
+            rows = db.execute(f"SELECT {_COLUMNS} FROM sources s JOIN beliefs b ON b.source = s.id ORDER BY s.id")
+            return _standing(db, rows, count, width)
 
     def members(self, collection: int | None = None) -> list[CollectionMember]:
         """Whom one collection tells of, or each of all."""
         with self._reading() as db:
             return sqlite_members.members(db, collection)
 
+    def pushes(self, sources: Sequence[int] | None = None) -> list[CollectionMember]:
+        """What was last pushed of these sources, or of all."""
+        with self._reading() as db:
+            return sqlite_members.pushes(db, sources)
+
     def columns_of(self, sources: Sequence[int], width: int) -> FleetColumns:
         """These sources in columns, those that exist, ids rising."""
         with self._at_once() as db:
-            which = [(source,) for source in sorted({int(source) for source in sources})]
-            rows = db.executemany(_COLUMNS + "WHERE s.id = ?", which).fetchall()
+            which = column(sorted({int(source) for source in sources}))
+            rows = db.execute(
+                f"SELECT {_COLUMNS} FROM carray(?) w CROSS JOIN sources s ON s.id = w.value "
+                "CROSS JOIN beliefs b ON b.source = w.value",
+                (which,),
+            ).fetchall()
             return _standing(db, iter(rows), len(rows), width)
 
 
@@ -137,7 +152,9 @@ def _standing(db: apsw.Connection, rows: Iterator[Any], count: int, width: int) 
     source, host, paused, failures = whole
     weight, cost, shortest, longest, due, last, found = floats
     hosts, place = np.unique(host, return_inverse=True)
-    names: Any = db.executemany("SELECT name FROM hosts WHERE id = ?", ((int(h),) for h in hosts))
+    names: Any = db.execute(
+        "SELECT h.name FROM carray(?) w CROSS JOIN hosts h ON h.id = w.value", (column(hosts.tolist()),)
+    )
     named: Any = db.execute("SELECT name, value FROM settings").fetchall()
     settings: dict[str, bytes] = dict(named)
     price: Any = db.execute(f"SELECT {PRICE} FROM prices ORDER BY id DESC LIMIT 1").fetchone()

@@ -88,8 +88,9 @@ def _of(db: apsw.Connection, now: float, limit: int, sources: Iterable[int]) -> 
 
 
 def column(numbers: Iterable[int]) -> Any:
-    """Whole numbers as SQLite reads them from memory, in one statement."""
-    return apsw.carray(array("q", numbers))
+    """Ids as SQLite reads them from memory, in one statement, and in this order if it is joined from the left."""
+    # There must be one: nobody has this id.
+    return apsw.carray(array("q", numbers) or array("q", [-1]))
 
 
 def take_out(db: apsw.Connection, sources: Iterable[tuple[int]]) -> None:

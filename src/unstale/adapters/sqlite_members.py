@@ -14,10 +14,19 @@ _COLUMNS = "collection, source, address, time, tag, told"
 
 def members(db: apsw.Connection, collection: int | None) -> list[CollectionMember]:
     """Those of one collection, or all."""
-    which = "" if collection is None else " WHERE collection = ?"
+    which = " WHERE collection != source" if collection is None else " WHERE collection = ? AND source != collection"
     given = () if collection is None else (collection,)
     rows: Any = db.execute(f"SELECT {_COLUMNS} FROM members{which} ORDER BY collection, source", given)
     return [CollectionMember(*row) for row in rows]
+
+
+def pushes(db: apsw.Connection, sources: Sequence[int] | None) -> list[CollectionMember]:
+    """What was pushed of these sources, or of all."""
+    if sources is None:
+        rows: Any = db.execute(f"SELECT {_COLUMNS} FROM members WHERE collection = source ORDER BY source")
+        return [CollectionMember(*row) for row in rows]
+    query = f"SELECT {_COLUMNS} FROM members WHERE collection = ?1 AND source = ?1"
+    return [CollectionMember(*row) for source in sorted(set(sources)) for row in db.execute(query, (source,))]
 
 
 def enlist(db: apsw.Connection, new: Sequence[CollectionMember]) -> None:

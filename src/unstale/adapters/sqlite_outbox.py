@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import apsw
 
 from unstale.adapters.store_shared import EVENT_BYTES, MOST_EVENT_BYTES, MOST_EVENTS, WEIGHED
-from unstale.ports import Entry, Event
+from unstale.ports import Entry, Event, Setting
 
 #: at most so many old events are looked at per new one
 _LOOKS = 4
@@ -49,15 +49,25 @@ def append(db: apsw.Connection, new: Sequence[tuple[Entry, int, bytes]], limit: 
     return {"events": len(new), "untold": db.changes()}
 
 
-def subscribe(db: apsw.Connection, names: Iterable[str]) -> None:
-    """These listen from now on, and nobody else; who listened before goes on where it was."""
+def subscribe(db: apsw.Connection, names: Iterable[str], others: bool, setting: Setting | None) -> bool:
+    """These listen from now on, and nobody else unless `others` do; who listened before goes on where it was.
+
+    With `setting`, only while it has this value. Inside a transaction.
+    """
+    if (
+        setting is not None
+        and (db.execute("SELECT value FROM settings WHERE name = ?", setting[:1]).get or b"") != (setting[1])
+    ):
+        return False
     wanted = set(names)
     listening = {name for (name,) in db.execute("SELECT name FROM listeners")}
-    db.executemany("DELETE FROM listeners WHERE name = ?", ((name,) for name in listening - wanted))
+    if not others:
+        db.executemany("DELETE FROM listeners WHERE name = ?", ((name,) for name in listening - wanted))
     db.executemany(
         f"INSERT INTO listeners(name, told) VALUES (?, ({_LAST}))", ((name,) for name in sorted(wanted - listening))
     )
     _drop_told(db)
+    return True
 
 
 def untold(db: apsw.Connection, name: str, limit: int) -> list[Event]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from unstale.adapters.sqlite_catalogue import PRICE
 from unstale.adapters.sqlite_file import worded
 from unstale.adapters.sqlite_schema import connect_reading
 from unstale.adapters.sqlite_shelf import SqliteShelf
-from unstale.adapters.store_shared import ANSWERS
+from unstale.adapters.store_shared import observation
 from unstale.errors import StoreError, sentence
 from unstale.ports import Checkpoint, Copy, Epoch, Holding, Observation, Price
 
@@ -49,18 +48,7 @@ class SqliteReplica(SqliteShelf):
                 (source, limit),
             ).fetchall()
         return [
-            Observation(
-                token,
-                source,
-                at,
-                ANSWERS[answer],
-                math.nan if elapsed is None else elapsed,
-                modified,
-                size,
-                reason or "",
-                epoch,
-                told,
-            )
+            observation(source, token, at, answer, elapsed, modified, size, reason, epoch, told)
             for token, _, at, answer, elapsed, modified, size, reason, _, epoch, told in rows
         ]
 

@@ -76,6 +76,13 @@ def checkpoint(db: apsw.Connection, entries: Iterable[Entry], horizon: float) ->
     db.executemany(_FOLD + "source = ?", ((e.claim.source,) for e in entries if first_in_stretch(e, horizon)))
 
 
+def forget(db: apsw.Connection, sources: Iterable[int]) -> None:
+    """Begin beliefs anew, and remember from which observation on. Inside a transaction."""
+    which = [(int(source),) for source in sources]
+    db.executemany("UPDATE beliefs SET belief = NULL WHERE source = ?", which)
+    db.executemany(_FOLD + "source = ?", which)
+
+
 def drop_old(db: apsw.Connection, now: float, limit: float, recorded: int) -> None:
     """Drop what is dated before the limit and checkpointed, from the old end.
 

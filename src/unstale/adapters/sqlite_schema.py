@@ -218,6 +218,8 @@ def _open(path: Path, flags: int) -> apsw.Connection:
                 "SQLite", library, "can lose what it has committed (WAL-reset bug)", "install apsw 3.51.3 or later"
             )
         )
+    if path.is_dir():
+        raise StoreError(sentence("store", repr(str(path)), "is a folder", "name a file in it, like unstale.db"))
     if not flags & apsw.SQLITE_OPEN_CREATE and not path.exists():
         raise StoreError(
             sentence("store", repr(str(path)), "does not exist", "check its name, or add a source to make it")

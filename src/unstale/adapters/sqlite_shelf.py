@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unstale.adapters.sqlite_catalogue import SqliteCatalogue
+from unstale.adapters.sqlite_claims import column
 from unstale.adapters.store_shared import ANSWERS, NEWEST, NUMBER
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Announced, CrewMember, Edition, Head, Recent
@@ -31,23 +32,25 @@ class SqliteShelf(SqliteCatalogue):
     def heads(self, sources: Sequence[int]) -> list[Head]:
         """How sources stand now, those that exist."""
         with self._reading() as db:
-            rows: Any = db.executemany(
-                "SELECT source, latest, version, last, due, failures FROM beliefs WHERE source = ?",
-                ((source,) for source in sources),
+            rows: Any = db.execute(
+                "SELECT b.source, b.latest, b.version, b.last, b.due, b.failures FROM carray(?) w "
+                "CROSS JOIN beliefs b ON b.source = w.value",
+                (column(sources),),
             )
             return [Head(*row) for row in rows]
 
-    def edition(self, source: int, version: int) -> Edition | None:
-        """One kept version without its bytes."""
+    def editions(self, wanted: Sequence[tuple[int, int]]) -> list[Edition | None]:
+        """Versions without their bytes, in the order asked."""
         with self._reading() as db:
-            row: Any = db.execute(
-                "SELECT c.version, c.taken_at, c.media_type, c.last_modified, t.digest, t.size, coalesce("
+            rows: Any = db.executemany(
+                "SELECT c.source, c.version, c.taken_at, c.media_type, c.last_modified, t.digest, t.size, coalesce("
                 "(SELECT taken_at FROM copies WHERE source = ?1 AND version < ?2 ORDER BY version DESC LIMIT 1), 0.0), "
                 "c.via "
                 "FROM copies c JOIN contents t ON t.id = c.content WHERE c.source = ?1 AND c.version = ?2",
-                (source, version),
-            ).fetchone()
-        return None if row is None else Edition(*row)
+                wanted,
+            ).fetchall()
+        found = {(row[0], row[1]): Edition(*row[1:]) for row in rows}
+        return [found.get(one) for one in wanted]
 
     def packed(self, source: int, version: int) -> bytes | None:
         """The zstd frame of a version, as it was stored."""

@@ -10,7 +10,7 @@ Rules of this file:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple
 from pathlib import Path
@@ -18,27 +18,33 @@ from typing import Any, Literal
 
 import apsw
 
-from unstale.adapters import sqlite_claims, sqlite_copies, sqlite_epochs, sqlite_members, sqlite_outbox
+from unstale.adapters import (
+    sqlite_claims,
+    sqlite_copies,
+    sqlite_epochs,
+    sqlite_listings,
+    sqlite_members,
+    sqlite_outbox,
+    sqlite_recording,
+)
 from unstale.adapters.sqlite_catalogue import PRICE
 from unstale.adapters.sqlite_claims import PUT_BACK, count, spend, take_out
 from unstale.adapters.sqlite_replica import SqliteReplica
-from unstale.adapters.sqlite_retention import Retention, checkpoint, drop_old
+from unstale.adapters.sqlite_retention import Retention, checkpoint, drop_old, forget
 from unstale.adapters.sqlite_schema import connect
 from unstale.adapters.store_checks import (
-    LONGEST_REASON,
     check_claim,
     check_due,
     check_entries,
     check_listings,
     check_names,
-    refuse_duplicates,
 )
-from unstale.adapters.store_shared import HORIZON, NUMBER, VERSIONS, answered, elapsed, tally
+from unstale.adapters.store_shared import HORIZON, VERSIONS, kept_versions, tally
 from unstale.core.checks import number
 from unstale.errors import require
 from unstale.keeper.outcomes import Answer
 from unstale.listings.records import CollectionMember
-from unstale.ports import LEARNER, Claim, Entry, Event, Listing, Price
+from unstale.ports import LEARNER, Claim, Entry, Event, Listing, Price, Setting
 
 
 class SqliteStore(SqliteReplica):
@@ -68,60 +74,7 @@ class SqliteStore(SqliteReplica):
         """Add all or none; known addresses are refused or take the new listing."""
         options = check_listings(listings, now, duplicates)
         with self._writing() as db:
-            each = ((listing.address,) for listing in listings)
-            rows: Any = db.executemany("SELECT address, id FROM sources WHERE address = ?", each)
-            known: dict[str, int] = dict(rows)
-            if duplicates == "refuse":
-                refuse_duplicates(listings, known.keys())
-            hosts = _hosts(db, {listing.host for listing in listings})
-            following = (db.execute("SELECT value FROM counters WHERE name = 'added'").get or 0) + 1
-            ids, new, replaced = [], [], []
-            for s, text in zip(listings, options, strict=True):
-                source = known.get(s.address)
-                given = (
-                    s.kind,
-                    float(s.weight),
-                    float(s.cost),
-                    hosts[s.host],
-                    float(s.shortest),
-                    float(s.longest),
-                    text,
-                    int(s.paused),
-                )
-                if source is None:
-                    source = known[s.address] = following
-                    following += 1
-                    new.append((source, s.address, now, *given))
-                else:
-                    replaced.append((*given, source))
-                ids.append(source)
-            count(db, {"added": len(new), "edited": bool(new or replaced)})
-            db.executemany(
-                "INSERT INTO sources"
-                "(id, address, added_at, kind, weight, cost, host, shortest, longest, options, paused) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                new,
-            )
-            db.executemany(
-                "UPDATE sources SET kind = ?, weight = ?, cost = ?, host = ?, shortest = ?, longest = ?, options = ?, "
-                "paused = ? WHERE id = ?",
-                replaced,
-            )
-            db.executemany(
-                "INSERT INTO beliefs(source, due, last, found, failures, latest, version, belief) "
-                "VALUES (?, ?, ?, ?, 0, 0, 0, NULL)",
-                ((source, now, -math.inf, -math.inf) for source, *_ in new),
-            )
-            last = dict(zip(ids, listings, strict=True))
-            paused = [(source,) for source, listing in last.items() if listing.paused]
-            awake = [(source,) for source, listing in last.items() if not listing.paused]
-            take_out(db, paused)
-            db.executemany(
-                "INSERT OR IGNORE INTO sched(due, source) SELECT due, source FROM beliefs WHERE source = ?1 "
-                "AND NOT EXISTS (SELECT 1 FROM leases WHERE source = ?1)",
-                awake,
-            )
-        return ids
+            return sqlite_listings.add(db, listings, options, now, refuse=duplicates == "refuse")
 
     def remove(self, sources: Sequence[int]) -> int:
         """Forget sources with all they taught."""
@@ -166,18 +119,10 @@ class SqliteStore(SqliteReplica):
             now = min((e.polled_at for e in mine), default=math.inf)
             limit = self._retention.limit(db, now) if mine else -math.inf
             checkpoint(db, mine, self._horizon)
-            _observe(db, mine, sqlite_epochs.current(db, stamped=len(mine)))
+            sqlite_recording.observe(db, mine, sqlite_epochs.current(db, stamped=len(mine)))
             kept = [self._keep(db, entry) for entry in mine]
-            db.executemany(
-                "UPDATE beliefs SET due = ?, last = ?, found = min(?, coalesce(?, found)), failures = ?, latest = ?, "
-                "version = ?, belief = coalesce(?, belief) WHERE source = ?",
-                (
-                    (e.due, *_standing(e), e.claim.token, version, e.belief, e.claim.source)
-                    for e, (version, _) in zip(mine, kept, strict=True)
-                ),
-            )
+            sqlite_recording.stand(db, mine, [version for version, _ in kept])
             new = [(e, version, digest) for e, (version, digest) in zip(mine, kept, strict=True) if digest]
-            db.executemany("INSERT INTO sched(due, source) VALUES (?, ?)", ((e.due, e.claim.source) for e in mine))
             count(
                 db,
                 {
@@ -238,16 +183,22 @@ class SqliteStore(SqliteReplica):
         with self._writing() as db:
             sqlite_copies.distrust(db, copies)
 
+    def relearn(self, sources: Sequence[int]) -> None:
+        """What polls of these have taught up to now counts no more."""
+        with self._writing() as db:
+            forget(db, sources)
+            count(db, {"edited": bool(sources)})
+
     def enlist(self, members: Sequence[CollectionMember]) -> None:
         """Take up whom collections tell of, or what they say now."""
         with self._writing() as db:
             sqlite_members.enlist(db, members)
 
-    def subscribe(self, names: Sequence[str]) -> None:
-        """Those who want to be told from now on, and nobody else."""
+    def subscribe(self, names: Sequence[str], *, others: bool = False, setting: Setting | None = None) -> bool:
+        """Those who want to be told from now on, and nobody else unless `others` go on."""
         check_names(names)
         with self._writing() as db:
-            sqlite_outbox.subscribe(db, names)
+            return sqlite_outbox.subscribe(db, names, others, setting)
 
     def events(self, name: str, limit: int) -> list[Event]:
         """The oldest events that `name` has not been told."""
@@ -277,7 +228,7 @@ class SqliteStore(SqliteReplica):
             claim.version,
             entry.body,
             entry.polled_at,
-            self._versions,
+            kept_versions(claim, self._versions),
             same=entry.answer is Answer.UNCHANGED,
         )
 
@@ -297,37 +248,3 @@ class SqliteStore(SqliteReplica):
                 elif db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
-
-
-def _standing(entry: Entry) -> tuple[float, float, float | None, int]:
-    made = answered(entry)
-    return made.last, made.bound, made.found, made.failures
-
-
-def _observe(db: apsw.Connection, entries: Iterable[Entry], epoch: int) -> None:
-    db.executemany(
-        "INSERT INTO observations(token, source, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch, "
-        "told) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            (
-                e.claim.token,
-                e.claim.source,
-                e.polled_at,
-                NUMBER[e.answer],
-                elapsed(e),
-                e.modified,
-                e.received,
-                e.reason[:LONGEST_REASON] or None,
-                e.claim.latest,
-                epoch,
-                e.told,
-            )
-            for e in entries
-        ),
-    )
-
-
-def _hosts(db: apsw.Connection, names: Iterable[str]) -> dict[str, int]:
-    each = [(name,) for name in sorted(names)]
-    db.executemany("INSERT OR IGNORE INTO hosts(name) VALUES (?)", each)
-    return {name: db.execute("SELECT id FROM hosts WHERE name = ?", (name,)).get for (name,) in each}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import zstandard
 from unstale.errors import StoreError, sentence
 from unstale.frozen import quickly_made
 from unstale.keeper.outcomes import Answer
-from unstale.ports import MILLIONTHS, Entry
+from unstale.ports import MILLIONTHS, Claim, Entry, Listing, Observation, what_counts
 
 #: seconds for which observations are kept, unless said otherwise
 HORIZON = 90 * 86400.0
@@ -22,8 +23,8 @@ HORIZON = 90 * 86400.0
 MOST_EVENTS, MOST_EVENT_BYTES = 250_000, 64_000_000
 #: bytes of an event beside its address, and the events after which their bytes are added up again
 EVENT_BYTES, WEIGHED = 128, 1_000
-#: versions of a source that are kept
-VERSIONS = 3
+#: versions of a source that are kept, and of a feed: so its entries are known long after it has dropped them
+VERSIONS, FEED_VERSIONS = 3, 30
 #: polls that are looked through for one that was answered
 NEWEST = 1000
 #: answers as they are stored, and their numbers there
@@ -114,6 +115,17 @@ def damaged_copy(source: int, version: int) -> StoreError:
     return StoreError(sentence("copy", name, "is damaged on the disk", "poll the source again or restore a backup"))
 
 
+def kept_versions(claim: Claim, usual: int) -> int:
+    """How many versions of a source are kept where so many are usually."""
+    return max(usual, FEED_VERSIONS) if claim.kind == "feed" else usual
+
+
+def counts_otherwise(listing: Listing, kind: str, options: str | None) -> bool:
+    """Whether other things count by a listing than by the one before it, of which kind and options are kept."""
+    before = Listing(listing.address, kind, options=json.loads(options) if options else {})
+    return what_counts(before) != what_counts(listing)
+
+
 def contains(text: str) -> str | None:
     r"""The pattern of LIKE for what contains a text, with \ as its escape; None for everything.
 
@@ -121,3 +133,20 @@ def contains(text: str) -> str | None:
     '%50\\%\\_a%'
     """
     return "%" + re.sub(r"([\\%_])", r"\\\1", text) + "%" if text else None
+
+
+def observation(
+    source: int,
+    token: int,
+    polled_at: float,
+    answer: int,
+    elapsed: float | None,
+    modified: float | None,
+    size: int,
+    reason: str | None,
+    epoch: int,
+    told: float | None,
+) -> Observation:
+    """What a poll taught, from its row."""
+    waited = math.nan if elapsed is None else elapsed
+    return Observation(token, source, polled_at, ANSWERS[answer], waited, modified, size, reason or "", epoch, told)

@@ -21,12 +21,11 @@ from typing import Any, Self
 import pycurl
 
 from unstale.adapters.addresses import Gate, WebAddress
+from unstale.adapters.answer_head import head_of
 from unstale.adapters.body_room import SMALL, BodyRoom, IncomingBody, LandedBody
 from unstale.adapters.curl_driver import Opens
-from unstale.adapters.retry_headers import HEADERS
 from unstale.codings import OFFERED, BrokenCoding, Decoder, TooMuch, codings_of
 from unstale.frozen import quickly_made
-from unstale.replica_list import RECENT
 
 #: statuses whose body is the source's
 WHOLE = frozenset({200, 203, 204})
@@ -39,10 +38,6 @@ NO_HTTP, TOO_MUCH = "it did not answer in HTTP", "the body has more than"
 NO_HEAD, NO_BODY = "its headers ended before their end", "the body ended before its stated end"
 NO_END, NO_CODING = "the compressed body ended before its end", "the body could not be decoded"
 NO_PROOF = "nothing says that its answer over HTTP/2 is whole"
-_OURS = {"cache-status", "content-location", "replica-status", RECENT.lower()}
-_OF_BODY = {"content-type", "content-encoding", "content-length", "transfer-encoding"}
-_OF_TIME = {"etag", "last-modified", "expires", "age", "cache-control"}
-_KEPT = {name.encode(): name for name in HEADERS | _OURS | _OF_BODY | _OF_TIME | {"location"}}
 
 
 Late = Callable[[], bool]
@@ -147,13 +142,27 @@ class Transfer:
         self._late = late
         return curl
 
+    def unchanged(self) -> tuple[dict[str, str], int] | None:
+        """The headers of a whole "not modified" and the bytes that came; None, and `end` it, if it is anything else."""
+        curl, body = self.curl, self.body
+        if curl.getinfo(pycurl.RESPONSE_CODE) != 304 or body.size:
+            return None
+        status, headers, ended = head_of(self._lines)
+        if status != 304 or not ended:
+            return None
+        self._lines.clear()
+        return headers, curl.getinfo(pycurl.HEADER_SIZE)
+
     def end(self, here: WebAddress, reason: str) -> TransferReply:
         """What came back, ours to keep; the handle holds on to nothing."""
         curl, body, self.body = self.curl, self.body, IncomingBody(self._room)
         received = int(curl.getinfo(pycurl.SIZE_DOWNLOAD_T)) + int(curl.getinfo(pycurl.HEADER_SIZE))
-        headers, ended = _headers(self._lines)
+        read, headers, ended = head_of(self._lines)
         status = int(curl.getinfo(pycurl.RESPONSE_CODE))
-        cut = "" if reason else self._cut(status, headers, ended, body)
+        cut = ""
+        if not reason:
+            # libcurl also understands http/1.1 and 2000, of which nobody knows what is meant.
+            cut = NO_HEAD if not ended else NO_HTTP if read != status else self._cut(status, headers, body)
         found: bytes | LandedBody = b""
         try:
             # Of what was given up there is what there was room for.
@@ -174,13 +183,8 @@ class Transfer:
         kept = b"" if isinstance(found, LandedBody) else found
         return TransferReply(status, headers, kept, here.text, received, reason, large=large)
 
-    def _cut(self, status: int, headers: Mapping[str, str], ended: bool, body: IncomingBody) -> str:
-        """Which end of an answer was not seen, though libcurl found nothing wrong with it."""
-        if not ended:
-            return NO_HEAD
-        # libcurl also understands http/1.1 and 2000, of which nobody knows what is meant.
-        if _status(self._lines) != status:
-            return NO_HTTP
+    def _cut(self, status: int, headers: Mapping[str, str], body: IncomingBody) -> str:
+        """Which end of a body was not seen, though libcurl found nothing wrong with it."""
         if status not in WHOLE or status == 204:
             return ""
         length = headers.get("content-length")
@@ -227,7 +231,7 @@ class Transfer:
             body.size += len(chunk)
             return -1 if body.size > SPARE else None
         if not self._expected and body.size + len(chunk) > SMALL:
-            length = stated(_headers(self._lines)[0].get("content-length", ""))
+            length = stated(head_of(self._lines)[1].get("content-length", ""))
             self._expected = length if 0 < length <= self._limit else self._limit
         try:
             if body.size + len(chunk) > self._limit:
@@ -246,11 +250,10 @@ class Transfer:
 
     def _begin_body(self) -> bool:
         """The head has come: read what it says of the body; whether that can be undone."""
-        self.status = _status(self._lines)
+        self.status, headers, _ = head_of(self._lines)
         if self.status in WHOLE:
-            coded = [line for line in self._lines if line[:17].lower() == b"content-encoding:"]
             try:
-                if coded and (codings := codings_of(_headers(self._lines)[0].get("content-encoding", ""))):
+                if codings := codings_of(headers.get("content-encoding", "")):
                     Decoder(codings)
                     self.body.codings = codings
             except BrokenCoding:
@@ -264,36 +267,6 @@ class _Socket(socket.socket):
 
     def __del__(self) -> None:
         self.close()
-
-
-def _status(lines: list[bytes]) -> int:
-    """The status of the last answer, 0 if it has none."""
-    for line in reversed(lines):
-        if line[:5].upper() == b"HTTP/":
-            _, code, *_ = *line.split(None, 2), b""
-            return int(code) if line.startswith(b"HTTP/") and len(code) == 3 and code.isdigit() else 0
-    return 0
-
-
-def _headers(lines: list[bytes]) -> tuple[dict[str, str], bool]:
-    """The headers of the last answer that `_KEPT` names, the first of each, and whether their end was seen.
-
-    Interim answers come before it. Codings are a list, which several lines continue.
-    """
-    found: dict[str, str] = {}
-    over = False
-    for line in lines:
-        name, colon, value = line.partition(b":")
-        key = _KEPT.get(name.lower())
-        if key is None or not colon:
-            if line.startswith(b"HTTP/"):
-                found, over = {}, False
-            # A blank line ends the headers; trailers are not to be trusted with validators.
-            over = over or line in (b"\r\n", b"\n")
-        elif not over:
-            text = value.strip().decode("utf-8", "replace")
-            found[key] = f"{found[key]}, {text}" if key == "content-encoding" and key in found else found.get(key, text)
-    return found, over
 
 
 def stated(text: str) -> int:

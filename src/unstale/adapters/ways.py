@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unstale.adapters.addresses import Gate, web_address
+from unstale.adapters.api_terms import ApiTerms, terms_of
 from unstale.adapters.body_room import BodyRoom
+from unstale.adapters.browser_fetcher import BrowserMeans
 from unstale.adapters.file_places import allowed_spot
 from unstale.adapters.sql_places import allowed_database
+from unstale.adapters.target_places import TargetPlace
 from unstale.addresses import host_of
 from unstale.ports import Aside, Fetcher
 
@@ -36,7 +39,7 @@ class Means:
     roots: tuple[Path, ...] = ()
     schemes: tuple[str, ...] = ()
     held: tuple[Path, ...] = ()
-    target: Path = Path("unstale-tables.db")
+    target: TargetPlace = Path("unstale-tables.db")
     agent: str = "unstale"
     robots: str = ""
     connections: int = 512
@@ -44,7 +47,11 @@ class Means:
     proxy: str = ""
     ca_file: str = ""
     replica: str = ""
+    #: the browser that draws pages which need one
+    browser: BrowserMeans = field(default_factory=BrowserMeans)
     now: Callable[[], float] = time.time
+    #: what the settings say of APIs
+    apis: tuple[ApiTerms, ...] = ()
     #: where strangers' bodies are parsed; none: in a thread
     aside: Aside | None = None
     #: what bodies that are being polled may have together; none: each fetcher has its own
@@ -106,6 +113,22 @@ def _feed(means: Means, others: Others) -> Fetcher:
     return FeedFetcher(others("http"), means.aside)
 
 
+def _browser(means: Means, others: Others) -> Fetcher:
+    from unstale.adapters.browser_fetcher import BrowserFetcher
+
+    fetcher = BrowserFetcher(means.gate, means.browser, agent=means.agent, now=means.now)
+    if not means.robots:
+        return fetcher
+    from unstale.adapters.polite_fetcher import PoliteFetcher
+    from unstale.adapters.robots import Robots
+
+    # Asked once in the plain way, which is at hand: a browser draws what robots.txt allows.
+    plain = plain_web(means)
+    return PoliteFetcher(
+        fetcher, Robots(plain.look, agent=means.robots, seconds=means.seconds, now=means.now), now=means.now
+    )
+
+
 def _replica(means: Means, others: Others) -> Fetcher:
     from unstale.adapters.replica_fetcher import ReplicaFetcher
 
@@ -124,6 +147,14 @@ def _sql(means: Means, others: Others) -> Fetcher:
     return SqlFetcher(means.target, means.gate, roots=means.roots, held=means.held, now=means.now)
 
 
+def _api(means: Means, others: Others) -> Fetcher:
+    from unstale.adapters.api_auth import ApiAuth
+    from unstale.adapters.api_fetcher import ApiFetcher
+
+    auth = ApiAuth(means.gate, agent=means.agent, ca_file=means.ca_file, now=means.now)
+    return ApiFetcher(plain_web(means), auth, means.target, means.apis, now=means.now)
+
+
 def _on_the_web(address: str, options: Mapping[str, Any], means: Means) -> str:
     found = web_address(address)
     means.gate.check_host(found.host)
@@ -138,6 +169,12 @@ def _at_a_replica(address: str, options: Mapping[str, Any], means: Means) -> str
     return address
 
 
+def _at_an_api(address: str, options: Mapping[str, Any], means: Means) -> str:
+    found = _on_the_web(address, options, means)
+    terms_of(found, options, means.apis)
+    return found
+
+
 def _among_files(address: str, options: Mapping[str, Any], means: Means) -> str:
     where = allowed_spot(address, means.roots, means.schemes)
     if where.scheme in ("ftp", "sftp"):
@@ -145,8 +182,12 @@ def _among_files(address: str, options: Mapping[str, Any], means: Means) -> str:
     return address
 
 
+def _own_files(means: Means) -> tuple[Path, ...]:
+    return (*means.held, means.target) if isinstance(means.target, Path) else means.held
+
+
 def _in_a_database(address: str, options: Mapping[str, Any], means: Means) -> str:
-    if not allowed_database(address, options, means.roots, (*means.held, means.target)):
+    if not allowed_database(address, options, means.roots, _own_files(means)):
         means.gate.check_host(host_of(address))
     return address
 
@@ -156,5 +197,7 @@ WAYS: Mapping[str, Way] = {
     "feed": Way(_feed, _on_the_web),
     "file": Way(_file, _among_files),
     "sql": Way(_sql, _in_a_database),
+    "api": Way(_api, _at_an_api),
+    "browser": Way(_browser, _on_the_web),
     "replica": Way(_replica, _at_a_replica),
 }

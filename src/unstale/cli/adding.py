@@ -35,7 +35,7 @@ SHOWN, LIMIT = 20, 2**26
     help="Read sources from a list: a file, an address, or - for standard input.",
 )
 @describing
-@click.option("--discover", is_flag=True, help="Add the feeds that the pages at these addresses advertise.")
+@click.option("--discover", is_flag=True, help="Add the feeds that these pages advertise, name their sitemaps.")
 @click.option(
     "--collection",
     "collections",
@@ -88,7 +88,11 @@ def add(
     if discover:
         require(addresses, "addresses", "of pages", "are missing", "--discover looks at these for feeds")
         said["kind"] = "feed"
-        addresses = tuple(dict.fromkeys(feed for page in addresses for feed in _feeds(page, settings)))
+        offered = dict.fromkeys(one for page in addresses for one in _offered(page, settings))
+        for one in offered:
+            click.echo(f"offered {shown_address(one)}: it tells of many pages, add it with --collection")
+        feeds = (feed for page in addresses for feed in _feeds(page, settings, required=not offered))
+        addresses = tuple(dict.fromkeys(feeds))
         for feed in addresses:
             click.echo(f"found {shown_address(feed)}")
     fields = fields_of(said)
@@ -182,8 +186,17 @@ def _no_file(address: str) -> None:
         raise InputError(sentence("address", repr(address), "is a file here", remedy))
 
 
-def _feeds(address: str, settings: Settings) -> list[str]:
-    """The address itself if there is a feed, else the feeds that the page there advertises; at least one."""
+def _offered(address: str, settings: Settings) -> list[str]:
+    """The sitemaps that the site of a page names in its robots.txt."""
+    from urllib.parse import urljoin
+
+    from unstale.listings.offered import sitemaps_in
+
+    return sitemaps_in(_look(urljoin(address, "/robots.txt"), settings).body or b"")
+
+
+def _feeds(address: str, settings: Settings, required: bool) -> list[str]:
+    """The address itself if there is a feed, else the feeds that the page there advertises; one if `required`."""
     from unstale.feed_links import advertised, meant_as_feed
 
     fetched = _look(address, settings)
@@ -195,7 +208,7 @@ def _feeds(address: str, settings: Settings) -> list[str]:
         return [address]
     found = advertised(fetched.body, fetched.address)
     remedy = "give the address of a feed, or list it as a page without --discover"
-    require(found, "page", repr(shown_address(address)[:80]), "advertises no feed", remedy)
+    require(found or not required, "page", repr(shown_address(address)[:80]), "advertises no feed", remedy)
     return found
 
 

@@ -18,15 +18,16 @@ from typing import Any
 from unstale.adapters.environment import filled
 from unstale.adapters.normalise import Normaliser
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.cli.fetchers import LONGEST_POLL, Fetchers, admission_of
+from unstale.cli.engine_terms import config_of as config_of
+from unstale.cli.engine_terms import rules_of as rules_of
+from unstale.cli.fetchers import Fetchers, admission_of
+from unstale.cli.live_telling import LiveTelling
 from unstale.cli.locking import locked
 from unstale.cli.mended import retry_mended, watch
 from unstale.cli.settings import Settings, is_shared
 from unstale.cli.telling import receivers
 from unstale.engine.clock import SystemClock
-from unstale.engine.config import EngineConfig
-from unstale.engine.deliveries import Deliveries
-from unstale.engine.host_limits import HostLimits, Rules
+from unstale.engine.host_limits import HostLimits
 from unstale.engine.judge import judge_aside
 from unstale.engine.listening import member_like
 from unstale.engine.loop import Engine
@@ -44,12 +45,20 @@ Tell = Callable[[str, Mapping[str, Any]], None]
 
 def content_of(claim: Claim) -> Content | None:
     """What counts in the body of a source: all of it, unless its owner or its kind says otherwise."""
-    wanted = claim.options.get("normalise") if claim.options else None
-    own = _normaliser(json.dumps(wanted, sort_keys=True)) if wanted else None
-    if claim.kind == "feed":
+    said = claim.options or {}
+    own: Content | None = _normaliser(json.dumps(said["normalise"], sort_keys=True)) if said.get("normalise") else None
+    if claim.kind == "browser":
+        from unstale.adapters.browser_content import BrowserContent
+
+        own = BrowserContent(own, said.get("picture") is True)
+    if own is None and claim.kind == "feed":
         from unstale.adapters.feed_content import feed_content
 
-        return own or feed_content
+        own = feed_content
+    if said.get("triggers"):
+        from unstale.adapters.triggers import Triggers
+
+        return Triggers.said(said["triggers"], own)
     return own
 
 
@@ -63,7 +72,7 @@ def member_of(settings: Settings) -> Callable[[Claim, str, str], Listing]:
         return replace(
             bare,
             address=place,
-            weight=own.weight,
+            weight=own.weight * bare.weight,
             cost=own.cost,
             shortest=own.min_interval,
             longest=own.max_interval,
@@ -75,31 +84,6 @@ def member_of(settings: Settings) -> Callable[[Claim, str, str], Listing]:
 @lru_cache(maxsize=4096)
 def _normaliser(written: str) -> Normaliser:
     return Normaliser(**json.loads(written))
-
-
-def rules_of(settings: Settings) -> Callable[[str], Rules]:
-    """What the settings grant each host."""
-
-    def rules(name: str) -> Rules:
-        own = settings.host(name)
-        cap = own.budget
-        spacing = max(own.spacing, 1.0 / cap) if cap and cap < float("inf") else own.spacing
-        return Rules(spacing, own.concurrency, own.windows)
-
-    return rules
-
-
-def config_of(settings: Settings) -> EngineConfig:
-    """What the engine may spend and how it goes about it."""
-    return EngineConfig(
-        settings.budget,
-        settings.burst,
-        settings.objective,
-        settings.windows,
-        first_rate=settings.first_round,
-        polls=settings.http.connections,
-        lease=2.0 * LONGEST_POLL,
-    )
 
 
 def open_store(settings: Settings) -> SqliteStore:
@@ -129,8 +113,10 @@ class Application:
         self.settings, self.clock = settings, SystemClock()
         self.executor = StoreExecutor(lambda: open_store(settings), quick=True)
         self.fetchers = Fetchers(settings, self.clock.now)
-        sinks = receivers(settings, self.executor, content_of, self.fetchers.sandbox)
-        self.deliveries = Deliveries(self.executor, sinks, self.clock)
+        aside = self.fetchers.sandbox
+        self.deliveries = LiveTelling(
+            self.executor, lambda more: receivers(settings, self.executor, content_of, aside, more), self.clock
+        )
         self.tell = tell
         _check_others(settings)
         self.engine = Engine(
@@ -192,7 +178,7 @@ async def _mended(application: Application, stop: asyncio.Event) -> None:
 def _check_others(settings: Settings) -> None:
     """Say at once what is wrong with what the settings say of other replicas."""
     from unstale.adapters.addresses import web_address
-    from unstale.engine.peers import PeerTerms
+    from unstale.engine.peer_terms import PeerTerms
 
     own = settings.replicas
     filled(own.token)
@@ -209,7 +195,8 @@ async def _others(application: Application, stop: asyncio.Event) -> None:
         return
     from unstale.adapters.replica_peering import ReplicaPeering
     from unstale.engine.following import Following
-    from unstale.engine.peers import Peers, PeerTerms
+    from unstale.engine.peer_terms import PeerTerms
+    from unstale.engine.peers import Peers
 
     web = application.fetchers.plain_web()
     headers = {"Authorization": f"Bearer {own.token}"} if own.token else {}

@@ -16,7 +16,7 @@ from unstale.cli.service import serving
 from unstale.cli.settings import load, settings_options
 from unstale.cli.show import console, grid
 from unstale.errors import InputError, StoreError, require, sentence
-from unstale.service import documents
+from unstale.service import history_documents
 from unstale.service.documents import finite
 from unstale.units import DAY, parse_duration
 from unstale.writing import whole_file
@@ -118,8 +118,8 @@ def history(source: str, limit: int, changes: bool, as_json: bool, config: str |
         told = {
             "id": number,
             "address": listing.address,
-            "polls": [documents.observation(one) for one in polls],
-            "versions": [documents.version(one) | {"bytes": one.size} for one in kept],
+            "polls": [history_documents.observation(one) for one in polls],
+            "versions": [history_documents.version(one) | {"bytes": one.size} for one in kept],
         }
         click.echo(json.dumps(told))
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from unstale import __version__
@@ -17,14 +18,19 @@ _PERIODS = (("day", 86_400), ("hour", 3_600), ("minute", 60))
 
 
 def sources_json(
-    replica: ReadStore, standing: FleetColumns, now: float, warn_after: float | None, error_after: float | None
+    replica: ReadStore,
+    standing: FleetColumns,
+    now: float,
+    warn_after: float | None,
+    error_after: float | None,
+    allowed: Mapping[int, float] | None = None,
 ) -> tuple[dict[str, Any], str]:
     """The document, and the worst that is in it: pass, warn or fail.
 
-    What dbt calls loading is an answered poll; the limits are seconds since then. A source that never answered is a
+    What dbt calls loading is an answered poll; the limits are seconds since then. A source with a contract, in
+    `allowed`, goes by that, unless `error_after` is given for all. A source that never answered is a
     runtime error, paused ones are left out.
     """
-    criteria = {"warn_after": _period(warn_after), "error_after": _period(error_after), "filter": None}
     ids = standing.source[~standing.paused].tolist()
     last = dict(zip(standing.source.tolist(), standing.last.tolist(), strict=True))
     found: list[dict[str, Any]] = []
@@ -37,7 +43,9 @@ def sources_json(
             found.append({"unique_id": name, "error": error, "status": "runtime error"})
             continue
         since = now - checked
-        status = "error" if _beyond(since, error_after) else "warn" if _beyond(since, warn_after) else "pass"
+        most = (allowed or {}).get(one.id) if error_after is None else error_after
+        criteria = {"warn_after": period(warn_after), "error_after": period(most), "filter": None}
+        status = "error" if _beyond(since, most) else "warn" if _beyond(since, warn_after) else "pass"
         found.append(
             {
                 "unique_id": name,
@@ -68,10 +76,10 @@ def _beyond(since: float, limit: float | None) -> bool:
     return limit is not None and since > limit
 
 
-def _period(seconds: float | None) -> dict[str, Any]:
+def period(seconds: float | None) -> dict[str, Any]:
     """A limit in the largest unit that holds it in whole numbers; minutes are rounded up.
 
-    >>> _period(7200.0), _period(90.0), _period(None)
+    >>> period(7200.0), period(90.0), period(None)
     ({'count': 2, 'period': 'hour'}, {'count': 2, 'period': 'minute'}, {'count': None, 'period': None})
     """
     if seconds is None:

@@ -53,6 +53,32 @@ def describing(command: F) -> F:
                 metavar="POINTER",
                 help="The only members of JSON that count, e.g. /price.",
             ),
+            click.option(
+                "--keep-xpath", multiple=True, metavar="XPATH", help="The only parts of HTML or XML that count."
+            ),
+            click.option(
+                "--keep-between",
+                multiple=True,
+                nargs=2,
+                metavar="BEGIN END",
+                help="Only what stands between these two marks counts.",
+            ),
+            click.option(
+                "--keep-pattern",
+                multiple=True,
+                metavar="REGEX",
+                help="Only what this regular expression finds counts, its groups if it has some.",
+            ),
+            click.option(
+                "--drop-pattern", multiple=True, metavar="REGEX", help="What this finds does not count as a change."
+            ),
+            click.option("--only-text", is_flag=True, help="Of a page, only the text that is seen counts."),
+            click.option("--ignore-dates", is_flag=True, help="Dates and times of day do not count as a change."),
+            click.option("--when-appears", multiple=True, metavar="WORDS", help="Tell when these words appear."),
+            click.option("--when-vanishes", multiple=True, metavar="WORDS", help="Tell when these words vanish."),
+            click.option("--when-above", type=float, metavar="N", help="Tell when the first number rises above this."),
+            click.option("--when-below", type=float, metavar="N", help="Tell when the first number falls below this."),
+            click.option("--when-added", is_flag=True, help="Tell only of changes that add lines."),
             click.option("--ignore-space", is_flag=True, help="Spaces do not count as a change."),
             click.option("--ignore-case", is_flag=True, help="Capital letters do not count as a change."),
             click.option("--ignore-digits", is_flag=True, help="Numbers do not count as a change."),
@@ -80,9 +106,24 @@ def fields_of(said: dict[str, Any]) -> dict[str, Any]:
         "whitespace": said["ignore_space"],
         "case": said["ignore_case"],
         "digits": said["ignore_digits"],
+        "dates": said["ignore_dates"],
+        "text": said["only_text"],
+        "xpath": list(said["keep_xpath"]),
+        "between": [list(pair) for pair in said["keep_between"]],
+        "patterns": list(said["keep_pattern"]),
+        "drop_patterns": list(said["drop_pattern"]),
     }
     if any(normalise.values()):
         options["normalise"] = {name: value for name, value in normalise.items() if value}
+    triggers = {
+        "appear": list(said["when_appears"]),
+        "vanish": list(said["when_vanishes"]),
+        "above": said["when_above"],
+        "below": said["when_below"],
+        "added": said["when_added"],
+    }
+    if kept := {name: value for name, value in triggers.items() if value not in ([], None, False)}:
+        options["triggers"] = kept
     return {**given, **({"options": options} if options else {})}
 
 

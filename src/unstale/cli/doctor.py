@@ -32,7 +32,7 @@ _ROUNDING = 1e-9
 #: a clock may be so many seconds ahead of another one; what disk there must be, as a share of the store
 _AHEAD, _ROOM = 5.0, 0.25
 #: beyond so many sources learning should be compiled
-_COMPILED = 5_000
+_COMPILED = 50_000
 #: polls that are looked at for times that cannot be true, and seconds by which polls may end in another order
 _LATEST, _LEASE = 10_000, 3600.0
 _ALL = 2**62
@@ -164,8 +164,8 @@ def _start(replica: ReadStore, ids: list[int], width: int) -> tuple[Taught, Past
 
 
 def _waiting(standing: FleetColumns, now: float, budget: float) -> Iterator[str]:
-    from unstale.core.learning.due import FAILURE_SPREAD, MOST_DOUBLINGS
     from unstale.core.learning.learner import EXPLORE
+    from unstale.core.learning.reach import FAILURE_SPREAD, MOST_DOUBLINGS
 
     awake = ~standing.paused
     if lost := int(np.isnan(standing.due[awake]).sum()):

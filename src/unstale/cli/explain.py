@@ -47,6 +47,8 @@ def _print(case: Explanation) -> None:
     out, view = console(), case.source
     out.print(shown_address(view.listing.address), style="bold", highlight=False, markup=False, soft_wrap=True)
     out.print(f"{case.sentence}.", highlight=False, markup=False, soft_wrap=True)
+    if case.looked_at:
+        out.print(f"{case.looked_at}.", highlight=False, markup=False, soft_wrap=True)
     if case.noise:
         out.print(f"{case.noise}.", style="yellow", highlight=False, markup=False, soft_wrap=True)
     out.print()

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unstale import __version__
 from unstale.adapters.addresses import Gate
 from unstale.adapters.admission import Admission
+from unstale.adapters.api_terms import ApiTerms
 from unstale.adapters.body_room import BodyRoom
+from unstale.adapters.browser_fetcher import BrowserMeans
 from unstale.adapters.environment import filled, filled_address, hidden
 from unstale.adapters.sandbox import Sandbox
+from unstale.adapters.target_places import target_place
 from unstale.adapters.ways import WAYS, Means, plain_web
+from unstale.cli.engine_terms import LONGEST_POLL
 from unstale.cli.settings import Settings, is_shared
 from unstale.core.checks import number
 from unstale.errors import UnstaleError
@@ -28,8 +32,8 @@ from unstale.ports import CallOff, Claim, Ended, Fetched, Fetcher, Listing, Quic
 if TYPE_CHECKING:
     from unstale.adapters.http_fetcher import HttpFetcher
 
-#: seconds that any poll may take, whatever its source says
-LONGEST_POLL = 1800.0
+#: nobody writes to it
+_NO_HEADERS: Mapping[str, str] = {}
 
 
 def agent(settings: Settings) -> str:
@@ -46,7 +50,7 @@ def means_of(settings: Settings, now: Callable[[], float] = time.time) -> Means:
         tuple(Path(root).resolve() for root in files.roots),
         files.schemes,
         () if is_shared(settings.store) else (Path(settings.store),),
-        Path(settings.sql.target),
+        target_place(settings.sql.target or "unstale-tables.db"),
         agent(settings),
         (http.agent or "unstale").partition("/")[0] if http.robots else "",
         http.connections,
@@ -54,7 +58,21 @@ def means_of(settings: Settings, now: Callable[[], float] = time.time) -> Means:
         filled(http.proxy),
         http.ca_file,
         settings.replicas.name,
+        BrowserMeans(
+            settings.browser.program,
+            filled(settings.browser.endpoint),
+            settings.browser.pages,
+            settings.browser.sandbox,
+        ),
         now,
+        apis_of(settings),
+    )
+
+
+def apis_of(settings: Settings) -> tuple[ApiTerms, ...]:
+    """What the settings say of APIs."""
+    return tuple(
+        ApiTerms(**{one.name: getattr(api, one.name) for one in fields(ApiTerms)}) for api in settings.apis.values()
     )
 
 
@@ -76,6 +94,7 @@ class Fetchers:
         self._made: dict[str, Fetcher] = {}
         #: of those, the ones that need not be awaited
         self._quick: dict[str, QuickFetcher | None] = {}
+        self._usually: dict[str, tuple[float, int, bool]] = {}
 
     async def look(self, claim: Claim) -> Fetched:
         """Poll a claimed source; what stands in its way on our side is a failure too, in one sentence."""
@@ -85,10 +104,16 @@ class Fetchers:
             request = self._request(claim)
         except UnstaleError as error:
             return Fetched(Answer.FAILED, begun, reason=str(error))
+        if claim.kind == "http" and claim.options and "collection" in claim.options:
+            from unstale.adapters.listing_fetcher import ListingFetcher  # who adds sources reads no collections
+
+            fetcher = ListingFetcher(fetcher, self._means.aside, now=self._now)
         return _shown(claim, request, await fetcher.fetch(request))
 
     def begin(self, claim: Claim, ended: Ended) -> CallOff | None:
         """Poll a claimed source without being awaited; None, and nothing was done, if `look` has to be awaited."""
+        if claim.options and "collection" in claim.options:
+            return None
         try:
             if claim.kind not in self._quick:
                 fetcher = self._fetcher(claim.kind)
@@ -137,18 +162,18 @@ class Fetchers:
         return self._made[kind]
 
     def _request(self, claim: Claim) -> Request:
-        http, options = self._settings.http, claim.options
-        headers = {name: filled(value) for name, value in options.get("headers", {}).items()} if options else {}
-        # Programs may bring kinds of their own.
-        usual = KINDS[claim.kind].seconds if claim.kind in KINDS else None
-        seconds = min(_number(options, "timeout", usual or http.timeout), LONGEST_POLL)
-        limit = int(_number(options, "limit", http.limit))
-        # Another replica knows the source by the address that names its secret.
-        web = claim.kind in KINDS and "http" in KINDS[claim.kind].schemes and "upstream" not in options
-        address = filled_address(claim.address) if web else claim.address
-        digest = claim.fingerprint if claim.kind == "http" and "normalise" not in options else None
+        options, (seconds, limit, web) = claim.options, self._usual(claim.kind)
+        headers, digest = _NO_HEADERS, claim.fingerprint if claim.kind == "http" else None
+        if options:
+            said = options.get("headers")
+            headers = {name: filled(value) for name, value in said.items()} if isinstance(said, dict) else _NO_HEADERS
+            seconds = min(_number(options, "timeout", seconds), LONGEST_POLL)
+            limit = int(_number(options, "limit", limit))
+            # Another replica knows the source by the address that names its secret.
+            web = web and "upstream" not in options
+            digest = None if "normalise" in options else digest
         return Request(
-            address,
+            filled_address(claim.address) if web else claim.address,
             claim.etag,
             claim.last_modified,
             headers,
@@ -160,6 +185,15 @@ class Fetchers:
             digest,
         )
 
+    def _usual(self, name: str) -> tuple[float, int, bool]:
+        """How long a poll of a kind may take and how much it may bring unless its source says, and whether by HTTP."""
+        if (known := self._usually.get(name)) is None:
+            # Programs may bring kinds of their own.
+            kind, http = KINDS.get(name), self._settings.http
+            seconds = min((kind and kind.seconds) or http.timeout, LONGEST_POLL)
+            known = self._usually[name] = seconds, int(http.limit), kind is not None and "http" in kind.schemes
+        return known
+
 
 def _shown(claim: Claim, request: Request, fetched: Fetched) -> Fetched:
     """What came back with an address that may be kept: it, or where redirects led, may hold what we filled in."""
@@ -169,7 +203,7 @@ def _shown(claim: Claim, request: Request, fetched: Fetched) -> Fetched:
     return replace(fetched, address=claim.address if here else hidden(fetched.address, claim.address))
 
 
-def _number(options: Mapping[str, Any], name: str, usual: float) -> float:
+def _number(options: Mapping[str, object], name: str, usual: float) -> float:
     """A source's own word for a limit, as `--option timeout=120` says it, in seconds or bytes."""
     told = options.get(name)
     return usual if told is None else number(f"option {name}", told, above=0, remedy="correct it")

@@ -49,6 +49,30 @@ def amount(name: str, value: Any) -> float:
     return number(name, value, least=0)
 
 
+def share(name: str, value: Any) -> float:
+    """A number above 0, 1 at most."""
+    return number(name, amount(name, value), above=0, most=1, remedy="write it like 0.95")
+
+
+def part(name: str, value: Any) -> float:
+    """A number from 0 on, below 1."""
+    return number(name, amount(name, value), least=0, most=0.99, remedy="write it like 0.2")
+
+
+def count(name: str, value: Any) -> int:
+    """A whole number from 0 on."""
+    return 0 if value == 0 and not isinstance(value, bool) else whole(name, value)
+
+
+def column_types(name: str, value: Any) -> dict[str, str]:
+    """A table of types of columns."""
+    from unstale.adapters.sql_types import known_type
+
+    if not isinstance(value, Mapping):
+        raise refused(name, value, "is no table", 'write { amount = "decimal(12,2)" }')
+    return {str(column): known_type(str(type_)) for column, type_ in value.items()}
+
+
 def above_zero(name: str, value: Any) -> float:
     """A number above 0."""
     return number(name, amount(name, value), above=0)
@@ -169,10 +193,10 @@ def reference(name: str, value: Any) -> str:
 
 def place(name: str, value: Any) -> str:
     """The address of something on the network, a password in it only as `$NAME`; "" for none."""
-    from unstale.adapters.admission import checked_address
-
     found = text(name, value)
     if found:
+        from unstale.adapters.admission import checked_address
+
         said_of(name, "address", lambda: checked_address(found))
     return found
 
@@ -208,9 +232,10 @@ def said_of(name: str, inner: str, check: Callable[[], object]) -> None:
 
 
 def _option(name: str, option: str, value: Any, example: str) -> dict[str, Any]:
-    from unstale.adapters.admission import checked_options
-
     if not isinstance(value, dict):
         raise refused(name, value, "must be a table", f"write it like {example}")
-    said_of(name, f"options.{option}", lambda: checked_options({option: value}))
+    if value:
+        from unstale.adapters.admission import checked_options
+
+        said_of(name, f"options.{option}", lambda: checked_options({option: value}))
     return value

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from unstale.cli.lab_node import BEAT, LEASE, Poller
-from unstale.engine.claiming import claim_now
+from unstale.engine.claim_now import claim_now
 from unstale.engine.judge import judge
 from unstale.keeper.outcomes import Outcome
 from unstale.keeper.scheduler import Scheduler

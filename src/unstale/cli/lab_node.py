@@ -30,10 +30,11 @@ from unstale.adapters.replica_fetcher import ReplicaFetcher
 from unstale.adapters.replica_peering import ReplicaPeering
 from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.engine.claiming import claim_now
+from unstale.engine.claim_now import claim_now
 from unstale.engine.clock import SystemClock
 from unstale.engine.judge import judge
-from unstale.engine.peers import Peers, PeerTerms
+from unstale.engine.peer_terms import PeerTerms
+from unstale.engine.peers import Peers
 from unstale.engine.store_executor import StoreExecutor
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Claim, Entry, Fetched, Fetcher, Listing, Request, Store

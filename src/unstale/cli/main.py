@@ -26,7 +26,7 @@ GROUPS = {
         "get": ("unstale.cli.copies", "The copy of a source, and how fresh it is."),
         "serve": ("unstale.cli.serve", "Serve the copies over HTTP."),
         "worker": ("unstale.cli.worker", "Keep copies fresh together with other workers, on one PostgreSQL."),
-        "move": ("unstale.cli.worker", "Bring a store from its file to a PostgreSQL database."),
+        "move": ("unstale.cli.moving", "Bring a store from its file to a PostgreSQL database, or back."),
     },
     "Sources": {
         "list": ("unstale.cli.sources", "Which sources are there?"),
@@ -37,6 +37,7 @@ GROUPS = {
         "hint": ("unstale.cli.sources", "Say that sources may have changed."),
         "poll": ("unstale.cli.poll", "Poll sources now."),
         "explain": ("unstale.cli.explain", "Why is a source polled as often as it is?"),
+        "tables": ("unstale.cli.tables", "Copies of tables: what is held, what changed in their schemas, dbt."),
         "diff": ("unstale.cli.differing", "What changed in a source between two of its versions?"),
         "signals": ("unstale.cli.signals", "What tells of many sources, and is it true?"),
         "history": ("unstale.cli.copies", "What did the polls of a source find?"),

@@ -63,9 +63,11 @@ def origin(
 ) -> None:
     """Serve a web site of sources that change, to try things on.
 
-    The sources are at /s/0, /s/1, …, as feeds at /feed/0, …; lists of them at /list.csv, /list.txt, /sitemap.xml. They
-    have ETags, answer 304, and change by the laws you choose. The origin knows every change (/truth.csv, --truth), so
-    it can tell how fresh copies truly were. Sources that misbehave are at /hostile/hang, drip, bomb, noise, …
+    The sources are at /s/0, /s/1, …, as feeds at /feed/0, …; lists of them at /list.csv, /list.txt. Collections that
+    tell of their changes are /sitemap.xml, /recent.atom (the last 20) and /s/ (a folder); /lying-sitemap.xml tells of
+    changes that never were. Sources have ETags, answer 304, and change by the laws you choose. The origin knows every
+    change (/truth.csv, --truth), so it can tell how fresh copies truly were. Sources that misbehave are at
+    /hostile/hang, drip, bomb, noise, …
 
     \b
       unstale origin

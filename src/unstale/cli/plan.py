@@ -13,8 +13,8 @@ from unstale.errors import InputError, require, sentence
 
 if TYPE_CHECKING:
     from unstale.planning.collections import CollectedFleetPlan
-    from unstale.planning.distributed import PartsPlan
     from unstale.planning.fleet_plan import FleetPlan
+    from unstale.planning.parts_plan import PartsPlan
 
 
 @click.command()
@@ -99,13 +99,12 @@ def plan(
     goal, objective = _target(target, objective)
     if engine is not None or any(mark in file for mark in "*?["):
         for name, given in (
-            ("--host-cap", host_caps),
             ("--collections", collections),
             ("--curve", curve),
             ("--explain", explain),
         ):
             require(not given, "plan", repr(file), f"in parts knows no {name}", "plan one table, without --engine")
-        _in_parts(file, engine or "processes", budget, goal, objective, order, output, as_json)
+        _in_parts(file, engine or "processes", budget, goal, objective, order, _caps(host_caps), output, as_json)
         return
     with Stages() as stages:
         stages.next("loading")
@@ -172,10 +171,11 @@ def _in_parts(
     goal: float | None,
     objective: str,
     order: str,
+    host_cap: dict[str, float | str] | None,
     output: str | None,
     as_json: bool,
 ) -> None:
-    with Stages(9) as stages:
+    with Stages(11) as stages:
         stages.next("loading")
         from unstale.planning.distributed import plan_parts
         from unstale.planning.engines import engine_of
@@ -189,6 +189,7 @@ def _in_parts(
                 target=goal,
                 objective=objective,
                 order=order,
+                host_cap=host_cap,
                 output=output,
                 stage=stages.next,
             )

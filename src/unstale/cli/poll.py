@@ -54,7 +54,7 @@ def poll(sources: tuple[str, ...], wait: str, config: str | None, store: str | N
 
 
 def _by_the_engine(service: FleetService, before: dict[int, int], patience: float) -> None:
-    service.hint(list(before))
+    service.hasten(list(before))
     end = time.monotonic() + patience
     while time.monotonic() < end and any(_newest(service, source) == token for source, token in before.items()):
         time.sleep(LOOK)

@@ -67,7 +67,7 @@ async def run(
     from unstale.adapters.dialling import dialler
     from unstale.adapters.http_upstream import HttpUpstream
     from unstale.adapters.sqlite_stock import SqliteStock
-    from unstale.cli.serve import ended
+    from unstale.cli.listening import ended
     from unstale.server.proxy.app import Proxy
     from unstale.server.proxy.durable import Durable
     from unstale.server.proxy.pricing import Pricing
@@ -122,7 +122,7 @@ async def within(
     from unstale.adapters.http_upstream import HttpUpstream
     from unstale.adapters.sqlite_stock import SqliteStock
     from unstale.cli.compose import open_store
-    from unstale.cli.serve import address
+    from unstale.cli.listening import address
     from unstale.cli.settings import is_shared
     from unstale.cli.token import token_of
     from unstale.server.proxy.app import Proxy

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from unstale.cli.listening import address
 from unstale.cli.logging_option import log_as, log_option
 from unstale.cli.proxy import origins
-from unstale.cli.serve import address
 from unstale.cli.service import serving
 from unstale.cli.settings import Settings, load, near, settings_options
 from unstale.cli.show import console
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 LIVE, CALM, SHARE = 0.5, 60.0, 0.1
 #: objects made before the youngest are looked through for garbage; and how many such looks before the older are
 GARBAGE = (20_000, 20, 20)
+#: cost per second from which learning is worth machine code
+BUSY = 50.0
 
 
 @click.command()
@@ -133,6 +135,7 @@ def keep_fresh(
     """
     from unstale.cli.compose import Application, alone
     from unstale.cli.service import settled
+    from unstale.core.learning.compiled import load, load_for_many
     from unstale.service.budget import sentence
 
     tell = _print_event if events else _quiet if console().is_terminal else _plain
@@ -140,6 +143,8 @@ def keep_fresh(
         budget = settled(settings, option)
         if budget.set_here and not events:
             _say(f"budget {sentence(budget)}; `unstale budget --from-settings` goes back to the settings")
+        # Machine code for learning takes a hundred megabytes, and saves less than a hundredth of a core below this.
+        (load if budget.rate >= BUSY else load_for_many)()
         application = Application(settings, tell, budget=budget.rate)
         heard: list[Stopping] = []
         try:
@@ -212,10 +217,14 @@ async def _live(service: FleetService, stop: asyncio.Event, title: str, more: Mo
 
     say, panel = console(), Panel(service, title, more)
     with Live("", console=say, auto_refresh=False) as live:
+        before = 0.0
         while not stop.is_set():
             begun = time.monotonic()
             live.update(await asyncio.to_thread(panel.draw, say.width, say.height - AROUND), refresh=True)
-            await _pause(stop, max(LIVE, (time.monotonic() - begun) / SHARE))
+            took = time.monotonic() - begun
+            # The first look loads what it needs, and says nothing about the others.
+            await _pause(stop, max(LIVE, min(took, before) / SHARE))
+            before = took
 
 
 async def _lines(service: FleetService, stop: asyncio.Event) -> None:

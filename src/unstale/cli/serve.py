@@ -6,9 +6,7 @@ import asyncio
 import contextlib
 import os
 import secrets
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -17,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from unstale.cli.listening import address, ended, shown_host
 from unstale.cli.logging_option import log_as, log_option
 from unstale.cli.settings import Settings, load, near, settings_options
 from unstale.cli.token import Token, lasting_token, token_of
-from unstale.errors import InputError, sentence
 from unstale.units import DAY, parse_rate
 
 if TYPE_CHECKING:
@@ -113,7 +111,7 @@ def serve(
     key = "" if token is None or token.own else secrets.token_urlsafe(24)
 
     def ready(number: int) -> None:
-        at = f"http://{_shown(host)}:{number}"
+        at = f"http://{shown_host(host)}:{number}"
         what = f"{', '.join(proxied)} at {at}/" if proxied else f"{near(settings.store)} at {at}/"
         kept = f", or log in with the token in {token.kept.removeprefix('the file ')}" if token and token.kept else ""
         how = f" (to change things there open {at}/#key={key} once{kept})" if key else ""
@@ -142,7 +140,14 @@ def serve(
             )
         else:
             weighing = replace(settings, server=replace(settings.server, weigh=weigh or settings.server.weigh))
-            asyncio.run(run(weighing, host, port, name=name, ask=ask, ready=ready, tied=tied, token=token, key=key))
+            from unstale.server.serving import new_loop, settled
+
+            def begun(number: int) -> None:
+                settled()
+                ready(number)
+
+            with asyncio.Runner(loop_factory=new_loop) as runner:
+                runner.run(run(weighing, host, port, name=name, ask=ask, ready=begun, tied=tied, token=token, key=key))
 
 
 async def run(
@@ -164,14 +169,16 @@ async def run(
     """
     from unstale.adapters.environment import filled
     from unstale.cli.service import read_store, service_of
-    from unstale.cli.telling import ReceiverTrials
+    from unstale.cli.sinks import ReceiverTrials
     from unstale.cli.trying import Trying
     from unstale.server.app import replica
     from unstale.server.asking import StoreAsker
     from unstale.server.auth import OWN_NAMES, check_binding, is_near
     from unstale.server.dashboard import Door, views
     from unstale.server.digests import digest_route
+    from unstale.server.front import Front
     from unstale.server.requests import Weigher
+    from unstale.server.scopes import ScopedTokens
     from unstale.server.serving import place
     from unstale.server.serving import serve as listen_and_serve
     from unstale.server.sessions import Sessions
@@ -187,12 +194,15 @@ async def run(
         numeric, port = place(host, port)
         home = is_near(numeric)
         check_binding(numeric, token.text if token.own or home else None)
-        names = (*OWN_NAMES, _shown(host), _shown(numeric), *own.names) if home else ()
+        names = (*OWN_NAMES, shown_host(host), shown_host(numeric), *own.names) if home else ()
         stop = stop or ended(tied)
         tries = Trying(settings)
-        more = views(service, replicas=lambda: _others(settings), tries=tries, told=ReceiverTrials(settings))
+        more = views(
+            service, replicas=lambda: _others(settings), tries=tries, told=ReceiverTrials(settings, service.receivers)
+        )
         if settings.replicas.tell:
             more.append(digest_route(shelf, time.time, name))
+        scoped = ScopedTokens(service, time.time)
         app = replica(
             shelf,
             name=name,
@@ -204,17 +214,19 @@ async def run(
             closed=not home,
             names=names,
             more=more,
+            scoped=scoped,
         )
         passwords: dict[Role, str] = {"reader": filled(own.reader_password), "operator": filled(own.operator_password)}
         people: dict[str, tuple[Role, str]] = {name: ("reader", filled(one)) for name, one in own.readers.items()}
         people |= {name: ("operator", filled(one)) for name, one in own.operators.items()}
         sessions = Sessions(token.text, passwords, clock=time.time, key=key, people=people)
-        door = Door(app, sessions, token.text, home="reader" if home else None, kept=token.kept)
+        door = Door(app, sessions, token.text, home="reader" if home else None, kept=token.kept, scoped=scoped)
         weighing = None
         if own.weigh:
             weighing = asyncio.create_task(Weigher(service, app.copies.take, time.time).run())
         try:
-            await listen_and_serve(door, numeric, port, token=token.text, stop=stop, ready=ready, ending=app.close)
+            front = Front(door, app.copies, app.guard)
+            await listen_and_serve(front, numeric, port, token=token.text, stop=stop, ready=ready, ending=app.close)
         finally:
             if weighing is not None:
                 weighing.cancel()
@@ -267,45 +279,7 @@ async def beside(settings: Settings, listen: str, stop: asyncio.Event, say: Say)
         await asyncio.gather(first, stopped, ended, return_exceptions=True)
 
 
-def ended(tied: bool = False) -> asyncio.Event:
-    """An event that is set when the process is asked to end or, if it is tied to another, when that one has."""
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Not on Windows, where Ctrl-C raises KeyboardInterrupt instead.
-        with contextlib.suppress(NotImplementedError):
-            loop.add_signal_handler(number, stop.set)
-
-    def wait_for_end() -> None:
-        with contextlib.suppress(OSError, ValueError, RuntimeError):
-            while sys.stdin.buffer.read(4096):
-                pass
-            loop.call_soon_threadsafe(stop.set)
-
-    if tied:
-        threading.Thread(target=wait_for_end, daemon=True).start()
-    return stop
-
-
 def _others(settings: Settings) -> dict[str, Any]:
     """Whom this replica follows and asks."""
     own = settings.replicas
     return {"name": own.name, "upstream": own.upstream, "peers": list(own.peers)}
-
-
-def address(text: str) -> tuple[str, int]:
-    """Host and port from `127.0.0.1:8600` or `[::1]:8600`.
-
-    >>> address("[::1]:0")
-    ('::1', 0)
-    """
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65536):
-        raise InputError(
-            sentence("listen", repr(text[:60]), "is not a host and a port", "write it like 127.0.0.1:8600")
-        )
-    return host, int(port)
-
-
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

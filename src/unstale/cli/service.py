@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from unstale.adapters.admission import Admission
     from unstale.ports import Listing, ReadStore, Store
     from unstale.service import FleetService, Terms
-    from unstale.service.records import Budget, Granted, ReadList
+    from unstale.service.records import Budget
+    from unstale.service.terms import Granted, ReadList
 
 
 def read_store(settings: Settings) -> ReadStore:
@@ -88,12 +89,16 @@ def service_of(settings: Settings) -> FleetService:
 
 def terms_of(settings: Settings) -> Terms:
     """What the settings say, as far as the service needs it."""
-    from unstale.cli.compose import config_of, rules_of
-    from unstale.cli.fetchers import admission_of
+    from unstale.cli.engine_terms import config_of, rules_of
     from unstale.service import Terms
 
-    # Asked for by those who list sources: then once.
-    admission = cache(lambda: admission_of(settings))
+    @cache
+    def admission() -> Admission:
+        # Asked for by those who add sources: then once, and only they need all kinds of fetchers.
+        from unstale.cli.fetchers import admission_of
+
+        return admission_of(settings)
+
     return Terms(
         config=config_of(settings),
         rules=rules_of(settings),
@@ -145,7 +150,7 @@ def _listed(settings: Settings, check: Admission, data: bytes) -> ReadList:
     """A list as it was sent, over what the settings take for granted; nothing that it names is got for it."""
     from unstale.cli.adding import _base
     from unstale.lists.read import read_list
-    from unstale.service.records import ReadList
+    from unstale.service.terms import ReadList
 
     found = read_list(data, base=_base(settings), check=check)
     problems = tuple((one.line, one.reason) for one in found.problems)
@@ -154,7 +159,7 @@ def _listed(settings: Settings, check: Admission, data: bytes) -> ReadList:
 
 def granted(settings: Settings, name: str) -> Granted:
     """What the settings grant a host."""
-    from unstale.service.records import Granted
+    from unstale.service.terms import Granted
 
     own = settings.host(name)
     return Granted(own.spacing, own.concurrency, own.budget or math.inf, "; ".join(map(_hours, own.windows)))

@@ -9,6 +9,7 @@ import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,17 +17,19 @@ import click
 
 from unstale.addresses import without_secrets
 from unstale.cli import forms
+from unstale.cli.kind_settings import ApiSettings as ApiSettings
+from unstale.cli.kind_settings import Files as Files
+from unstale.cli.kind_settings import Http as Http
+from unstale.cli.kind_settings import Sql as Sql
 from unstale.cli.settings_tables import SEVERAL as SEVERAL
 from unstale.cli.settings_tables import TABLES as TABLES
+from unstale.cli.settings_tables import ContractSettings as ContractSettings
 from unstale.cli.settings_tables import Defaults as Defaults
-from unstale.cli.settings_tables import Files as Files
 from unstale.cli.settings_tables import HostSettings as HostSettings
-from unstale.cli.settings_tables import Http as Http
 from unstale.cli.settings_tables import OnChange as OnChange
 from unstale.cli.settings_tables import Replicas as Replicas
 from unstale.cli.settings_tables import Server as Server
 from unstale.cli.settings_tables import Settings as Settings
-from unstale.cli.settings_tables import Sql as Sql
 from unstale.cli.settings_tables import is_shared as is_shared
 from unstale.errors import InputError, require, sentence, suggestion
 
@@ -118,9 +121,11 @@ def _settings(given: Mapping[str, Any], folder: Path) -> Settings:
         store=settings.store if is_shared(settings.store) else at(settings.store),
         http=replace(http, ca_file=at(http.ca_file) if http.ca_file else ""),
         files=replace(settings.files, roots=tuple(at(root) for root in settings.files.roots)),
-        sql=replace(settings.sql, target=at(settings.sql.target)),
+        sql=replace(settings.sql, target=_target(settings.sql.target, at) or _usual_target(folder)),
         on_change=tuple(_on_change(i, one, at) for i, one in enumerate(_list("on_change", given.get("on_change", [])))),
         hosts=_hosts(_table("hosts", given.get("hosts", {})), settings),
+        apis=_apis(_table("apis", given.get("apis", {}))),
+        contracts=_contracts(_table("contracts", given.get("contracts", {}))),
     )
 
 
@@ -136,6 +141,39 @@ def _on_change(i: int, given: Any, at: Callable[[str], str]) -> OnChange:
         "write a table for each",
     )
     return replace(found, log=at(found.log)) if found.log else found
+
+
+def _target(told: str, at: Callable[[str], str]) -> str:
+    """Where copies of tables go: a place on this disk is seen from the settings' folder, an address is what it is."""
+    return told if not told or "://" in told else at(told)
+
+
+def _usual_target(folder: Path) -> str:
+    """Where copies of tables go if nobody says: who has copies in SQLite keeps them there."""
+    old = folder / "unstale-tables.db"
+    return str(old if old.exists() or find_spec("duckdb") is None else old.with_suffix(".duckdb"))
+
+
+def _apis(given: Mapping[str, Any]) -> dict[str, ApiSettings]:
+    found = {}
+    for name, table in given.items():
+        own: ApiSettings = _read(ApiSettings, _table(f"apis.{name}", table), f"apis.{name}.")
+        base = own.base.startswith(("http://", "https://"))
+        remedy = 'write it like "https://api.example.org/v1/"'
+        require(base, f"apis.{name}.base", repr(own.base), "is where no API is", remedy)
+        found[name] = own
+    return found
+
+
+def _contracts(given: Mapping[str, Any]) -> dict[str, ContractSettings]:
+    found = {}
+    for tag, table in given.items():
+        name = f"contracts.{tag}"
+        own: ContractSettings = _read(ContractSettings, _table(name, table), f"{name}.")
+        rule, remedy = "promises nothing that polls can keep", 'write fresh_within = "1h", or target = 0.95, or both'
+        require(own.fresh_within > 0.0 or own.target < 1.0, name, "(given)", rule, remedy)
+        found[tag] = own
+    return found
 
 
 def _hosts(given: Mapping[str, Any], settings: Settings) -> dict[str, HostSettings]:

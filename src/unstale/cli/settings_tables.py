@@ -14,108 +14,71 @@ from typing import Any
 
 from unstale.calendar import Hours
 from unstale.cli import forms
-
-
-def _setting(written: Any, read: forms.Form, meaning: str) -> Any:
-    """A setting: its default as TOML would say it, how it is read, what it means."""
-    about = {"written": written, "read": read, "meaning": meaning}
-    return field(default_factory=lambda: read("default", written), metadata=about)
-
-
-@dataclass(frozen=True, slots=True)
-class Http:
-    """How the web is polled."""
-
-    agent: str = _setting("", forms.text, "How polls name themselves; empty: unstale and its version.")
-    contact: str = _setting("", forms.text, "Where the owner of a polled site can reach you; told with every poll.")
-    connections: int = _setting(512, forms.whole, "Open connections at a time, all hosts together.")
-    concurrency: int = _setting(2, forms.whole, "Polls at a time at one host.")
-    spacing: float = _setting(
-        "1s",
-        forms.seconds,
-        "Time between the starts of two polls at one host; none on this machine and in private networks.",
-    )
-    timeout: float = _setting("30s", forms.some_seconds, "What a whole poll may take, redirects included.")
-    limit: int = _setting("16MiB", forms.size, "What a body may have, decoded.")
-    bodies: int = _setting(
-        "256MiB",
-        forms.size,
-        "What bodies may have together while they are polled, most on disk; the others wait.",
-    )
-    robots: bool = _setting(True, forms.flag, "Whether robots.txt is asked first, and obeyed.")
-    proxy: str = _setting("", forms.place, "The proxy that polls go through; a password in it as $NAME.")
-    ca_file: str = _setting("", forms.text, "Certificates to trust instead of the system's, a PEM file.")
-    allow_networks: tuple[str, ...] = _setting(
-        [], forms.networks, "Networks that are not public and may be polled nevertheless, like 10.0.0.0/8."
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Files:
-    """Which files and objects may be polled."""
-
-    roots: tuple[str, ...] = _setting([], forms.texts, "Folders whose files may be polled; none are unless named here.")
-    schemes: tuple[str, ...] = _setting(
-        [], forms.texts, "Schemes of objects elsewhere that may be polled, like s3; none are unless named here."
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Sql:
-    """Where copies of tables go."""
-
-    target: str = _setting(
-        "unstale-tables.db",
-        forms.text,
-        "Where copies of tables go: an SQLite file; a DuckDB file if its name ends in .duckdb; a folder of Parquet "
-        "files if in .parquet.",
-    )
+from unstale.cli.kind_settings import ApiSettings, BrowserSettings, Files, Http, Sql, setting
 
 
 @dataclass(frozen=True, slots=True)
 class OnChange:
     """Whom to tell of changes: exactly one of webhook, command, log and notify."""
 
-    webhook: str = _setting("", forms.place, "Post every change to this address; what is secret in it as $NAME.")
-    secret: str = _setting("", forms.reference, "The environment variable whose value signs what is posted, as $NAME.")
-    command: tuple[str, ...] = _setting([], forms.texts, "Run this program with these arguments for every change.")
-    log: str = _setting("", forms.text, "Append every change to this file, one JSON object a line.")
-    notify: str = _setting(
+    webhook: str = setting("", forms.place, "Post every change to this address; what is secret in it as $NAME.")
+    secret: str = setting("", forms.reference, "The environment variable whose value signs what is posted, as $NAME.")
+    command: tuple[str, ...] = setting([], forms.texts, "Run this program with these arguments for every change.")
+    log: str = setting("", forms.text, "Append every change to this file, one JSON object a line.")
+    notify: str = setting(
         "", forms.reference, "The environment variable with the address of a service that Apprise knows, as $NAME."
     )
-    first: bool = _setting(False, forms.flag, "Whether first copies are told too, which are no changes.")
-    tags: tuple[str, ...] = _setting([], forms.texts, "Tell only of sources with one of these tags; none: of all.")
-    hours: tuple[Hours, ...] = _setting(
+    first: bool = setting(False, forms.flag, "Whether first copies are told too, which are no changes.")
+    tags: tuple[str, ...] = setting([], forms.texts, "Tell only of sources with one of these tags; none: of all.")
+    sources: tuple[str, ...] = setting(
+        [],
+        forms.texts,
+        "Tell only of the sources with these addresses, and of those with one of the tags.",
+    )
+    hours: tuple[Hours, ...] = setting(
         [], forms.windows, "When it is told; what changes between is told then. None: at once."
     )
+    title: str = setting("", forms.text, "With notify: a template for the title of a message; empty: as ever.")
+    text: str = setting("", forms.text, "With notify: a template for its text; empty: as ever.")
 
 
 @dataclass(frozen=True, slots=True)
 class HostSettings:
     """What holds for one host instead of [http]."""
 
-    spacing: float = _setting("1s", forms.seconds, "Time between the starts of two polls.")
-    concurrency: int = _setting(2, forms.whole, "Polls at a time.")
-    budget: float = _setting("", forms.cap, "What its polls may cost at most; empty: only the budget of all limits it.")
-    windows: tuple[Hours, ...] = _setting([], forms.windows, "When it may be polled; none: whenever all may.")
+    spacing: float = setting("1s", forms.seconds, "Time between the starts of two polls.")
+    concurrency: int = setting(2, forms.whole, "Polls at a time.")
+    budget: float = setting("", forms.cap, "What its polls may cost at most; empty: only the budget of all limits it.")
+    leave: float = setting(
+        0, forms.part, "The share of that, and of the quota that the host itself tells, which is left to others."
+    )
+    windows: tuple[Hours, ...] = setting([], forms.windows, "When it may be polled; none: whenever all may.")
+
+
+@dataclass(frozen=True, slots=True)
+class ContractSettings:
+    """What is promised of all sources with one tag."""
+
+    fresh_within: float = setting(
+        "0s", forms.seconds, "No copy lacks a change that is older than this; 0s: none that there was."
+    )
+    target: float = setting(1, forms.share, "The share of the time for which that holds; 1: always.")
 
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
     """What `unstale add` takes for granted of a new source."""
 
-    weight: float = _setting(1, forms.amount, "How much its freshness counts.")
-    cost: float = _setting(1, forms.above_zero, "What one poll of it takes from the budget.")
-    min_interval: float = _setting("0s", forms.seconds, "Never poll it sooner again than this.")
-    max_interval: float = _setting(
-        "", forms.longest, "Poll it at least this often; empty: as seldom as the price says."
-    )
-    headers: Mapping[str, str] = _setting({}, forms.headers, "Sent with every poll; secrets as $NAME.")
-    normalise: Mapping[str, Any] = _setting(
+    weight: float = setting(1, forms.amount, "How much its freshness counts.")
+    cost: float = setting(1, forms.above_zero, "What one poll of it takes from the budget.")
+    min_interval: float = setting("0s", forms.seconds, "Never poll it sooner again than this.")
+    max_interval: float = setting("", forms.longest, "Poll it at least this often; empty: as seldom as the price says.")
+    headers: Mapping[str, str] = setting({}, forms.headers, "Sent with every poll; secrets as $NAME.")
+    normalise: Mapping[str, Any] = setting(
         {},
         forms.normalise,
         "What counts as a change: selectors and pointers are dropped, keep and keep_pointers are all that counts; "
-        "whitespace, case and digits may be ignored.",
+        "whitespace, case, digits and dates may be ignored.",
     )
 
 
@@ -123,30 +86,35 @@ class Defaults:
 class Server:
     """How copies are served."""
 
-    listen: str = _setting("127.0.0.1:8600", forms.text, "The address and port to serve at.")
-    address: str = _setting(
+    listen: str = setting("127.0.0.1:8600", forms.text, "The address and port to serve at.")
+    address: str = setting(
         "", forms.text, "Where people reach the dashboard, like https://unstale.example.org: news link to it."
     )
-    token: str = _setting(
+    token: str = setting(
         "$UNSTALE_TOKEN", forms.reference, "The environment variable with the token that writing needs, as $NAME."
     )
-    names: tuple[str, ...] = _setting(
+    names: tuple[str, ...] = setting(
         [], forms.texts, "Names besides localhost by which clients on this machine, or a proxy there, may call it."
     )
-    weigh: bool = _setting(False, forms.flag, "Whether sources weigh more the more their copies are read.")
-    reader_password: str = _setting(
+    weigh: bool = setting(False, forms.flag, "Whether sources weigh more the more their copies are read.")
+    reader_password: str = setting(
         "", forms.reference, "The environment variable with a password for looking at the dashboard, as $NAME."
     )
-    operator_password: str = _setting(
+    operator_password: str = setting(
         "", forms.reference, "The environment variable with a password for changing things there, as $NAME."
     )
-    readers: Mapping[str, str] = _setting(
+    readers: Mapping[str, str] = setting(
         {}, forms.people, "People who may look, each with the environment variable of a password, as $NAME."
     )
-    operators: Mapping[str, str] = _setting(
+    operators: Mapping[str, str] = setting(
         {}, forms.people, "People who may change things, each with the environment variable of a password, as $NAME."
     )
-    hub_secret: str = _setting(
+    key: str = setting(
+        "",
+        forms.reference,
+        "The environment variable with the key that seals secrets which were entered in the browser, as $NAME.",
+    )
+    hub_secret: str = setting(
         "", forms.reference, "The environment variable with the secret that hubs sign with (WebSub), as $NAME."
     )
 
@@ -155,46 +123,49 @@ class Server:
 class Replicas:
     """Other replicas: which to follow, which to ask, what they are told."""
 
-    name: str = _setting("", forms.text, "This replica's name among others: a copy that came through it is not taken.")
-    upstream: str = _setting("", forms.text, "A replica to follow, like http://10.0.0.7:8600: its sources become ours.")
-    select: str = _setting("*", forms.text, "Which of its sources: a pattern with * and ?, or a part of the address.")
-    token: str = _setting("", forms.reference, "The environment variable with the token that they ask for, as $NAME.")
-    peers: tuple[str, ...] = _setting([], forms.texts, "Replicas to ask now and then for copies newer than ours.")
-    rate: float = _setting("1/min", forms.rate, "How often peers are asked.")
-    ask: int = _setting(1, forms.whole, "How many of them are asked at a time.")
-    share: int = _setting("256KiB", forms.size, "What they may send us, per second on average.")
-    tell: bool = _setting(False, forms.flag, "Whether others are told at /digest which sources we have, and how fresh.")
+    name: str = setting("", forms.text, "This replica's name among others: a copy that came through it is not taken.")
+    upstream: str = setting("", forms.text, "A replica to follow, like http://10.0.0.7:8600: its sources become ours.")
+    select: str = setting("*", forms.text, "Which of its sources: a pattern with * and ?, or a part of the address.")
+    token: str = setting("", forms.reference, "The environment variable with the token that they ask for, as $NAME.")
+    peers: tuple[str, ...] = setting([], forms.texts, "Replicas to ask now and then for copies newer than ours.")
+    rate: float = setting("1/min", forms.rate, "How often peers are asked.")
+    ask: int = setting(1, forms.whole, "How many of them are asked at a time.")
+    share: int = setting("256KiB", forms.size, "What they may send us, per second on average.")
+    tell: bool = setting(False, forms.flag, "Whether others are told at /digest which sources we have, and how fresh.")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything in unstale.toml. Paths are absolute: relative ones are meant from the folder of the file."""
 
-    store: str = _setting("unstale.db", forms.text, "The file that holds sources, copies and what polls taught.")
-    budget: float = _setting(
+    store: str = setting("unstale.db", forms.text, "The file that holds sources, copies and what polls taught.")
+    budget: float = setting(
         "1000/day", forms.rate, "What all polls together may cost; a poll costs 1 unless its source says otherwise."
     )
-    objective: str = _setting(
+    objective: str = setting(
         "freshness", forms.objective, "What the budget is spent for: freshness, age, missed, deadline:1h and others."
     )
-    burst: float = _setting(
+    burst: float = setting(
         "auto", forms.burst, "Budget that may be spent at once after a pause; auto: about what a second brings."
     )
-    first_round: float = _setting(
+    first_round: float = setting(
         "60/min",
         forms.allowance,
         "First polls of new sources that may be made beside the budget, within their hosts' limits; empty: none.",
     )
-    windows: tuple[Hours, ...] = _setting(
+    windows: tuple[Hours, ...] = setting(
         [], forms.windows, "When polls are allowed, like 22:00-06:00 Mon-Fri Europe/Berlin; none: always."
     )
-    keep: int = _setting(3, forms.whole, "Versions of a source that are kept.")
-    horizon: float = _setting("90d", forms.some_seconds, "How long observations are kept.")
+    keep: int = setting(3, forms.whole, "Versions of a source that are kept.")
+    horizon: float = setting("90d", forms.some_seconds, "How long observations are kept.")
     http: Http = field(default_factory=Http)
     files: Files = field(default_factory=Files)
     sql: Sql = field(default_factory=Sql)
+    browser: BrowserSettings = field(default_factory=BrowserSettings)
     on_change: tuple[OnChange, ...] = ()
     hosts: Mapping[str, HostSettings] = field(default_factory=dict)
+    contracts: Mapping[str, ContractSettings] = field(default_factory=dict)
+    apis: Mapping[str, ApiSettings] = field(default_factory=dict)
     defaults: Defaults = field(default_factory=Defaults)
     server: Server = field(default_factory=Server)
     replicas: Replicas = field(default_factory=Replicas)
@@ -221,13 +192,19 @@ TABLES: dict[str, type] = {
     "http": Http,
     "files": Files,
     "sql": Sql,
+    "browser": BrowserSettings,
     "defaults": Defaults,
     "server": Server,
     "replicas": Replicas,
 }
 
 
-SEVERAL: dict[str, type] = {"on_change": OnChange, "hosts": HostSettings}
+SEVERAL: dict[str, type] = {
+    "on_change": OnChange,
+    "hosts": HostSettings,
+    "contracts": ContractSettings,
+    "apis": ApiSettings,
+}
 
 
 def is_shared(store: str) -> bool:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from unstale.errors import require
@@ -45,6 +44,8 @@ class Stages:
     """A progress bar over named stages on the error stream, shown only once a second has passed."""
 
     def __init__(self, count: int = 6) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # few commands take so long
+
         columns = (TextColumn("{task.description:<10}"), BarColumn(), TimeElapsedColumn())
         self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
         self._task = self._progress.add_task("starting", total=count)

@@ -174,13 +174,20 @@ def hint(
     config: str | None,
     store: str | None,
 ) -> None:
-    """Say that sources have probably changed: they are polled as soon as the budget allows."""
+    """Say that sources have changed: they are polled as soon as the budget allows, while such words prove true.
+
+    Polls show how much of what was hinted was true; `unstale signals` tells it. `unstale poll` is followed whatever it
+    finds.
+    """
     with serving(load(config, store=store)) as service:
         meant = chosen(service, sources, _conditions(where, host), whole, search)
         service.hint([one.id for one in meant])
+        untrue = any(one.listing.address == "hint" and one.state == "not believed" for one in service.collections())
     paused = sum(one.paused for one in meant)
     but = f", but {paused:,} paused: see `unstale resume`" if paused else ""
     click.echo(f"{counted(len(meant))} due now{but}")
+    if untrue:
+        click.echo("but few hints have proved true: an engine follows them seldom; `unstale poll` polls them")
 
 
 def _set_paused(paused: bool, host: str | None, config: str | None, store: str | None, which: dict[str, Any]) -> int:

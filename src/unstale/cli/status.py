@@ -40,6 +40,8 @@ class Limits:
     fail_fresh: float | None
     warn_age: float | None
     fail_age: float | None
+    #: the one contract that counts, None for all
+    contract: str | None = None
 
 
 @click.command()
@@ -49,6 +51,7 @@ class Limits:
 @click.option("--fail-fresh", type=click.FloatRange(0, 1), metavar="SHARE", help="Fail below this freshness of all.")
 @click.option("--warn-age", metavar="TIME", help="Warn if any copy is expected to be older, e.g. 1h.")
 @click.option("--fail-age", metavar="TIME", help="Fail if any copy is expected to be older, or there is none.")
+@click.option("--contract", metavar="NAME", help="Judge by this contract alone: a tag of [contracts], or own.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; times in UTC, lengths in seconds.")
 @click.option(
     "--format",
@@ -69,6 +72,7 @@ def status(
     fail_fresh: float | None,
     warn_age: str | None,
     fail_age: str | None,
+    contract: str | None,
     as_json: bool,
     form: str,
     plot: str | None,
@@ -80,15 +84,19 @@ def status(
     The worst are those that take most from the freshness of all: weight times the probability to be stale. Age is the
     expected time since the first change that a copy lacks. Paused sources count for nothing.
 
-    The exit code is 0 if all is well, 1 to warn, 2 to fail: by the limits given, and 2 if there is no store to look at.
+    The exit code is 0 if all is well, 1 to warn, 2 to fail: by the contracts of the sources looked at and the limits
+    given, and 2 if there is no store to look at. It is a warning if the budget cannot keep all contracts.
 
     \b
       unstale status --limit 5
       unstale status --warn-fresh 0.8 --fail-fresh 0.5 --fail-age 1d --limit 0
+      unstale status --contract finance --limit 0
       unstale status --format dbt --warn-age 1h --fail-age 1d > sources.json
     """
     try:
-        limits = Limits(warn_fresh, fail_fresh, _seconds("warn_age", warn_age), _seconds("fail_age", fail_age))
+        limits = Limits(
+            warn_fresh, fail_fresh, _seconds("warn_age", warn_age), _seconds("fail_age", fail_age), contract
+        )
         code = _status(load(config, store=store), sources, limit, "json" if as_json else form, plot, limits)
     except UnstaleError as error:
         # 1 would be a warning: who cannot look must not say that it is nearly well.
@@ -111,8 +119,12 @@ def _status(settings: Settings, names: tuple[str, ...], limit: int, form: str, p
             _draw(moment, plot)
         if form == "dbt":
             from unstale.cli.dbt import sources_json
+            from unstale.service.contracts import allowances
 
-            document, verdict = sources_json(store, moment.standing, moment.now, limits.warn_age, limits.fail_age)
+            allowed = allowances(moment)
+            document, verdict = sources_json(
+                store, moment.standing, moment.now, limits.warn_age, limits.fail_age, allowed
+            )
             click.echo(json.dumps(document))
             return CODES[verdict]
         if form == "json":
@@ -129,6 +141,18 @@ def _status(settings: Settings, names: tuple[str, ...], limit: int, form: str, p
 def judged(moment: Moment, status: Status, limits: Limits) -> tuple[str, list[str]]:
     """pass, warn or fail, and a sentence for each limit that is broken."""
     why: dict[str, list[str]] = {"fail": [], "warn": []}
+    named = [one.name for one in status.contracts]
+    if limits.contract is not None:
+        there = f"there are {', '.join(named)}" if named else "see [contracts] in the settings"
+        require(limits.contract in named, "contract", repr(limits.contract), "is of no source here", there)
+    for contract in status.contracts:
+        if not contract.kept and limits.contract in (None, contract.name):
+            why["fail"] += [f"contract {contract.name}: {broken.sentence}" for broken in contract.worst]
+            if (more := contract.broken - len(contract.worst)) > 0:
+                why["fail"].append(f"contract {contract.name}: and {counted(more)} more")
+    if status.contracts_need > status.budget.rate:
+        needs, has = (format_rate(DAY * rate) for rate in (status.contracts_need, status.budget.rate))
+        why["warn"].append(f"contracts need {needs}, the budget is {has}: raise it, or promise less")
     age = moment.seen.age[moment.rows]
     for name, fresh, most in (
         ("fail", limits.fail_fresh, limits.fail_age),
@@ -218,6 +242,10 @@ def numbers(status: Status) -> Any:
         more = f" and {len(status.surcharges) - 1:,} more" if len(status.surcharges) > 1 else ""
         held = f"as dear is a poll at {dearest}{more}, whose cap binds"
         table.add_row("surcharge", f"× {status.surcharges[dearest]:.3g}", held)
+    for promise in status.contracts:
+        state = "[bold]broken[/bold]" if promise.broken else "kept"
+        needs = f"needs {format_rate(DAY * promise.needs)}"
+        table.add_row("contract", state, f"{promise.name}: {promise.sentence}, {needs}")
     for one in status.collections[:_COLLECTIONS]:
         place = brief(shown_address(one.listing.address))
         table.add_row("collection", one.state, f"{place} {one.sentence(now)}")

@@ -13,16 +13,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from unstale.adapters.addresses import Gate
-from unstale.adapters.environment import filled
 from unstale.calendar import spans
-from unstale.cli.fetchers import agent
 from unstale.cli.settings import OnChange, Settings
-from unstale.engine.deliveries import Sink
-from unstale.errors import InputError, StoreError, UnstaleError
-from unstale.fingerprint import Content, fingerprint
+from unstale.cli.sinks import set_up, sink_of
+from unstale.engine.sink import Sink
+from unstale.errors import InputError, StoreError
+from unstale.fingerprint import Content, Selective, fingerprint, fires
 from unstale.ports import Aside, Body, Claim, Event, Listing, ReadStore, tags_of
 from unstale.service.news import short_difference
+from unstale.service.receivers import NewsReceiver
 from unstale.units import DAY
 
 #: what counts in the body of a source
@@ -43,10 +42,19 @@ class StoreReading(Protocol):
 class Receiver:
     """A sink that hears what its settings want, described; at the hours that they name."""
 
-    def __init__(self, sink: Sink, one: OnChange, store: StoreReading, counts: Counts, aside: Aside, home: str) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        one: OnChange,
+        store: StoreReading,
+        counts: Counts,
+        aside: Aside,
+        home: str,
+        name: str = "",
+    ) -> None:
         self._sink, self._one, self._store = sink, one, store
         self._counts, self._aside, self._home = counts, aside, home
-        self.name, self.batch = sink.name, sink.batch
+        self.name, self.batch = name or sink.name, sink.batch
         # Who is told at hours is told in turn: all wait together.
         self.width = 1 if one.hours else sink.width
 
@@ -79,27 +87,34 @@ class Receiver:
         except StoreError:
             # Damaged copies are told of elsewhere: that something changed is still true.
             listing, old, new = None, None, None
-        if listing is None:
-            return None if self._one.tags else event
-        if self._one.tags and not set(self._one.tags) & set(tags_of(listing.options)):
+        if not self._concerned(event, () if listing is None else tags_of(listing.options)):
             return None
-        if old is not None and new is not None and await self._same(listing, old, new):
+        if listing is None:
+            return event
+        if old is not None and new is not None and not await self._news(listing, old, new):
             return None
         lines, more = await asyncio.to_thread(short_difference, old, new, listing.kind)
         link = f"{self._home}/#/sources/{event.source}?new={event.version}" if self._home else ""
         title, tags = str(listing.options.get("title", "")), tuple(tags_of(listing.options))
         return replace(event, title=title, tags=tags, lines=lines, more=more, link=link)
 
-    async def _same(self, listing: Listing, old: Body, new: Body) -> bool:
-        """Whether two versions differ in nothing that counts now."""
+    def _concerned(self, event: Event, tags: Sequence[str]) -> bool:
+        """Whether it wants to hear of a source: by its address or by a tag, of all if it names neither."""
+        one = self._one
+        return not (one.tags or one.sources) or event.address in one.sources or bool(set(one.tags) & set(tags))
+
+    async def _news(self, listing: Listing, old: Body, new: Body) -> bool:
+        """Whether two versions differ in what counts now, and in a way that the source's triggers ask for."""
         content = self._counts(Claim(listing.id, 0, listing.address, listing.kind, 0.0, listing.options))
         if content is None:
-            return False
+            return True
         try:
             marks = [await self._aside.run(fingerprint, one.data, one.media_type, content) for one in (old, new)]
+            if marks[0] == marks[1] or not isinstance(content, Selective):
+                return marks[0] != marks[1]
+            return await self._aside.run(fires, content, old.data, old.media_type, new.data, new.media_type)
         except InputError:
-            return False
-        return marks[0] == marks[1]
+            return True
 
 
 def _found(store: ReadStore, event: Event) -> Found:
@@ -109,60 +124,19 @@ def _found(store: ReadStore, event: Event) -> Found:
     return listing, bodies[0] if len(bodies) == 2 else None, bodies[-1]
 
 
-def receivers(settings: Settings, store: StoreReading, counts: Counts, aside: Aside) -> list[Sink]:
-    """Everybody whom the settings want told."""
-    gate = Gate(settings.http.allow_networks)
+def receivers(
+    settings: Settings,
+    store: StoreReading,
+    counts: Counts,
+    aside: Aside,
+    more: Sequence[NewsReceiver] = (),
+) -> list[Sink]:
+    """Everybody whom the settings want told, and `more`, who were set up in a browser."""
     home = settings.server.address.rstrip("/")
-    return [Receiver(sink_of(one, gate, settings), one, store, counts, aside, home) for one in settings.on_change]
-
-
-def sink_of(one: OnChange, gate: Gate, settings: Settings) -> Sink:
-    """The way to one of them."""
-    if one.log:
-        from unstale.adapters.log_sink import LogSink
-
-        return LogSink(one.log)
-    if one.command:
-        from unstale.adapters.command_sink import CommandSink
-
-        return CommandSink(one.command)
-    if one.notify:
-        from unstale.adapters.apprise_sink import AppriseSink
-
-        return AppriseSink(filled(one.notify), together=bool(one.hours))
-    from unstale.adapters.webhook import Webhook
-
-    return Webhook(
-        filled(one.webhook), gate, secret=filled(one.secret), agent=agent(settings), ca_file=settings.http.ca_file
-    )
-
-
-class ReceiverTrials:
-    """Everybody whom the settings want told, by name, to be tried out from a browser."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-
-    def names(self) -> list[str]:
-        """Who they are; what keeps one from being told is said in place of its name."""
-        return [self._made(one)[1] for one in self._settings.on_change]
-
-    async def tell(self, place: int, at: float) -> str:
-        """Tell one of them that this is a test; why it was not taken, or nothing."""
-        sink, why = self._made(self._settings.on_change[place])
-        if sink is None:
-            return why
-        home = self._settings.server.address.rstrip("/")
-        lines = (("-", "before"), ("+", "after"))
-        event = Event(0, 0, "https://example.org/", 2, at, b"\0" * 32, "A test of Unstale", (), lines, False, home)
-        try:
-            return (await sink.tell([event]))[1]
-        finally:
-            await sink.close()
-
-    def _made(self, one: OnChange) -> tuple[Sink | None, str]:
-        try:
-            sink = sink_of(one, Gate(self._settings.http.allow_networks), self._settings)
-        except UnstaleError as error:
-            return None, str(error)
-        return sink, sink.name
+    found: list[Sink] = [
+        Receiver(sink_of(one, settings, aside), one, store, counts, aside, home) for one in settings.on_change
+    ]
+    for said in more:
+        one, sink = set_up(said, settings, aside)
+        found.append(Receiver(sink, one, store, counts, aside, home, said.listener))
+    return found

@@ -35,9 +35,14 @@ def top(config: str | None, store: str | None) -> None:
 
         try:
             with Live(console=out, auto_refresh=False, screen=True) as live:
-                while True:
+                before = 0.0
+                # A terminal that is gone is none: nobody would ever press Ctrl-C.
+                while out.is_terminal:
                     begun = time.monotonic()
                     live.update(panel.draw(out.width, out.height - AROUND), refresh=True)
-                    time.sleep(max(LIVE, (time.monotonic() - begun) / SHARE))
+                    took = time.monotonic() - begun
+                    # The first look loads what it needs, and says nothing about the others.
+                    time.sleep(max(LIVE, min(took, before) / SHARE))
+                    before = took
         except KeyboardInterrupt:
             return

@@ -10,6 +10,7 @@ from unstale.adapters.memory_store import MemoryStore
 from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import HOME, HostLimits
 from unstale.engine.loop import Engine
+from unstale.engine.polling import ContentOf
 from unstale.engine.store_executor import StoreExecutor
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Claim, Fetched, Listing
@@ -28,11 +29,12 @@ def run_virtually(
     host_limits: HostLimits | None = None,
     start: float = START,
     visits: Mapping[float, Callable[[], None]] | None = None,
+    content: ContentOf = lambda claim: None,
 ) -> tuple[Engine, MemoryStore]:
     """Run an engine over a world for so many virtual seconds; `budget` is cost per second.
 
     `listing` says how each source is added, `answer` may answer in a source's stead, `config` holds further settings.
-    `visits` are done so many seconds after the start, while time stands still.
+    `visits` are done so many seconds after the start, while time stands still; `content` says what counts.
     """
     kept = store or MemoryStore()
     make = listing or (lambda i: Listing(f"memory:{i}", kind="memory"))
@@ -52,6 +54,7 @@ def run_virtually(
             replace(EngineConfig(budget), **(config or {})),  # type: ignore[arg-type]
             clock,
             look,
+            content=content,
             host_limits=host_limits or HostLimits(lambda host: HOME),
         )
 

@@ -1,4 +1,4 @@
-"""`unstale worker` and `unstale move`: many machines on one PostgreSQL database, and the way there from one file."""
+"""`unstale worker`: many machines on one PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import contextlib
 import os
 import secrets
 import socket
-import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from unstale.cli.handing_out import desk_of, handed_out
 from unstale.cli.logging_option import log_as, log_option
 from unstale.cli.settings import Settings, load, settings_options
 from unstale.cli.stopping import Stopping
-from unstale.errors import InputError, MissingExtraError, StoreError, require, sentence
+from unstale.errors import InputError, MissingExtraError, StoreError, sentence
 from unstale.logs import log
 from unstale.units import DAY, parse_duration, parse_rate
 
@@ -42,9 +43,20 @@ TIME, READINGS = 5.0, 10
 @click.option("--budget", metavar="RATE", help="What all workers' polls together may cost; as in the settings.")
 @click.option("--for", "lasting", metavar="TIME", help="End after 10m or 8h; Ctrl-C ends it at any time.")
 @click.option("--events", is_flag=True, help="Print what happens, a JSON object a line.")
+@click.option(
+    "--hand-out",
+    metavar="HOST:PORT",
+    help="Poll nothing of the web oneself: other crawlers ask here what is due, with the token in UNSTALE_HAND_OUT.",
+)
 @log_option
 def worker(
-    config: str | None, store: str | None, budget: str | None, lasting: str | None, events: bool, log_json: bool
+    config: str | None,
+    store: str | None,
+    budget: str | None,
+    lasting: str | None,
+    events: bool,
+    hand_out: str | None,
+    log_json: bool,
 ) -> None:
     """Keep copies fresh together with other workers, on this and any number of other machines.
 
@@ -64,14 +76,14 @@ def worker(
     option = None if budget is None else parse_rate(budget, "budget") / DAY
     seconds = None if lasting is None else DAY * parse_duration(lasting, "for")
     settings = load(config, store=store)
-    dsn = _postgres(settings.store)
+    dsn = postgres_of(settings.store)
     budget_now = settled(settings, option)
     if budget_now.set_here and not events:
         click.echo(f"budget {sentence_of(budget_now)}")
     tell = _print_event if events else _plain
     heard: list[Stopping] = []
     try:
-        polls = asyncio.run(_work(settings, dsn, budget_now.rate, seconds, tell, heard.append))
+        polls = asyncio.run(_work(settings, dsn, budget_now.rate, seconds, tell, heard.append, desk_of(hand_out)))
     finally:
         for stopping in heard:
             stopping.over()
@@ -79,35 +91,7 @@ def worker(
         click.echo(f"Stopped after {polls:,} polls; everything is recorded.")
 
 
-@click.command()
-@click.option("--from", "source", required=True, metavar="STORE", help="sqlite:FILE, which stays as it is.")
-@click.option("--to", "target", required=True, metavar="STORE", help="postgresql://user@host/database, still empty.")
-def move(source: str, target: str) -> None:
-    """Bring a store from its file to a PostgreSQL database: sources, copies, observations, beliefs and due times.
-
-    It happens whole or not at all, and everything is compared before it counts: beliefs and due times bit for bit,
-    copies by their SHA-256. The engine must not run meanwhile.
-
-    \b
-      unstale move --from sqlite:unstale.db --to postgresql://me@db/fleet
-    """
-    kind, _, path = source.partition(":")
-    require(kind == "sqlite" and path, "from", repr(source), "is no store that can be moved", "write sqlite:FILE")
-    dsn = _postgres(target, "to")
-    from unstale.adapters.postgres_move import moved
-    from unstale.adapters.sqlite_replica import SqliteReplica
-    from unstale.cli.compose import alone
-
-    # Whether the file is a store is said before anything is locked beside it.
-    SqliteReplica(path).close()
-    begun = time.perf_counter()
-    with alone(replace(Settings(), store=path)):
-        counts = moved(path, dsn)
-    told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-    click.echo(f"moved and compared {told} in {time.perf_counter() - begun:.1f} s; {path} is as it was.")
-
-
-def _postgres(address: str, name: str = "store") -> str:
+def postgres_of(address: str, name: str = "store") -> str:
     """The address of a PostgreSQL database with its secrets filled in."""
     try:
         import psycopg  # noqa: F401
@@ -152,10 +136,11 @@ async def _work(
     seconds: float | None,
     tell: Callable[[str, Any], None],
     ending: Callable[[Stopping], None],
+    handing_out: tuple[str, int, str] | None = None,
 ) -> int:
     """Run a worker, and a planner that waits until it is needed."""
     from unstale.adapters.postgres_crew import PostgresCrew
-    from unstale.cli.compose import config_of, content_of, rules_of
+    from unstale.cli.compose import config_of, content_of, member_of, rules_of
     from unstale.cli.fetchers import Fetchers
     from unstale.cli.mended import retry_mended
     from unstale.engine.clock import SharedClock
@@ -181,6 +166,7 @@ async def _work(
     config = replace(config_of(settings), budget=budget, owner=owner, lease=3.0 * settings.http.timeout + 5.0)
     config = await executor.do(lambda store: _agree(store, config, settings))
     fetchers = Fetchers(settings, clock.now)
+    desk = None if handing_out is None else await handed_out(fetchers, clock.now, *handing_out)
     engine = Worker(
         executor,
         config,
@@ -190,6 +176,7 @@ async def _work(
         content=content_of,
         tell=tell,
         aside=fetchers.sandbox,
+        member_of=member_of(settings),
     )
     planner = Planner(StoreExecutor(opened), config, clock, HostLimits(rules_of(settings)), tell)
     stop = asyncio.Event()
@@ -207,6 +194,8 @@ async def _work(
         await engine.run(stop)
     finally:
         stopping.now()
+        if desk is not None:
+            desk.close()
         await asyncio.gather(*others)
         await fetchers.close()
         executor.close()
@@ -235,15 +224,16 @@ async def _deliver(
     """Tell of changes as long as this process plans: one of all workers does, and what it leaves the next one tells."""
     from unstale.adapters.sandbox import Sandbox
     from unstale.cli.compose import content_of
+    from unstale.cli.live_telling import LiveTelling
     from unstale.cli.telling import receivers
-    from unstale.engine.deliveries import Deliveries
     from unstale.engine.store_executor import StoreExecutor
 
-    while settings.on_change and not stop.is_set():
+    while not stop.is_set():
         if planner.elected:
             with contextlib.suppress(StoreError):
                 executor, ended, sandbox = StoreExecutor(opened), asyncio.Event(), Sandbox()
-                deliveries = Deliveries(executor, receivers(settings, executor, content_of, sandbox), clock)
+                make = partial(receivers, settings, executor, content_of, sandbox)
+                deliveries = LiveTelling(executor, make, clock)
                 telling = asyncio.create_task(deliveries.run(ended))
                 while planner.elected and not stop.is_set():
                     deliveries.nudge()

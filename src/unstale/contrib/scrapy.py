@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from unstale.adapters.http_fetcher import fetched
+from unstale.adapters.http_meaning import fetched
 from unstale.adapters.transfer import TransferReply
 from unstale.addresses import host_of
 from unstale.cli.choose import opened

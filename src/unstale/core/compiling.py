@@ -22,7 +22,6 @@ TOGETHER = (
     "gamma2",
     "objectives",
     "penalties",
-    "phase",
     "points_penalty",
     "kernels.numpy_pass",
     "kernels.numba_pass",
@@ -34,29 +33,45 @@ TOGETHER = (
     "learning.timing",
     "learning.columns",
     "learning.due",
+    "learning.learner",
     "learning.outlay",
+    "learning.part_sketch",
+    "learning.reach",
+    "learning.urgency",
     "signals.scalars",
     "signals.columns",
     "signals.trust",
+    "signals.aged",
+    "signals.aged_look",
     "signals.choices",
     "signals.hearing",
+    "signals.pushed",
 )
 
 
 @cache
 def stamp() -> int:
     """A number that changes with the text of any of these files."""
+    return text_stamp("unstale.core", TOGETHER)
+
+
+@cache
+def text_stamp(room: str, files: tuple[str, ...]) -> int:
+    """A number that changes with the text of any of these files of a room."""
     # By the loader of the room, which may be an archive; nothing is imported for it.
-    room: Any = find_spec("unstale.core")
-    folder = room.origin.removesuffix("__init__.py")
+    found: Any = find_spec(room)
+    folder = found.origin.removesuffix("__init__.py")
     total = 0
-    for name in TOGETHER:
-        total = zlib.crc32(room.loader.get_data(f"{folder}{name.replace('.', '/')}.py"), total)
+    for name in files:
+        total = zlib.crc32(found.loader.get_data(f"{folder}{name.replace('.', '/')}.py"), total)
     return total
 
 
-def kept(function: F, **options: Any) -> F:
-    """The function, compiled by numba on its first call, and kept for later runs if there is a place."""
+def kept(function: F, made_of: int = 0, **options: Any) -> F:
+    """The function, compiled by numba on its first call, and kept for later runs if there is a place.
+
+    `made_of` is the stamp of files of another room that are compiled into it.
+    """
     import numba
 
     try:
@@ -67,5 +82,5 @@ def kept(function: F, **options: Any) -> F:
     # Not a public name of numba's: where it is missing, the function's own file alone counts.
     file: Any = getattr(getattr(made, "_cache", None), "_cache_file", None)
     if hasattr(file, "_version"):
-        file._version = f"{file._version} {stamp()}"
+        file._version = f"{file._version} {stamp() + made_of}"
     return cast(F, made)

@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gamma
 
+from unstale.core import special
 from unstale.core.checks import Floats, plain
 from unstale.core.penalties import Constant as Indicator
 from unstale.core.penalties import Deadline, Linear, Penalty, Power
@@ -181,7 +181,7 @@ def _head_start(process: Process, s: float) -> float:
 def _exponential_mean(penalty: Penalty, rate: float) -> float:
     """E[w(X)], X exponential of that rate: the harm while a copy waits, stale, for a memoryless poll."""
     if isinstance(penalty, Power):
-        return float(gamma(penalty.exponent + 1.0) / rate**penalty.exponent)
+        return float(special.gamma(penalty.exponent + 1.0) / rate**penalty.exponent)
     clock = Poisson(rate)
     return _over(lambda x: _times(clock.age_density(x), penalty.w(x)), clock, clock, extra=penalty.kinks)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,10 +15,12 @@ from numpy.typing import ArrayLike
 from unstale.core.checks import Floats
 from unstale.core.penalties import Constant, Deadline, Linear, Penalty, Power, Saturating
 from unstale.core.points_penalty import Points
-from unstale.core.processes.base import Process
-from unstale.core.values import Value, value_of
 from unstale.errors import InputError, sentence
 from unstale.units import parse_duration
+
+if TYPE_CHECKING:
+    from unstale.core.processes.base import Process
+    from unstale.core.values import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class Objective:
 
     def value(self, change_rate: ArrayLike, *, order: str = "fixed", changes: Process | None = None) -> Value:
         """What polls are worth under it, in columns."""
+        from unstale.core.values import value_of  # only plans need values in columns
+
         if not self.every:
             return value_of("penalty", change_rate, order=order, changes=changes, penalty=self.penalty)
         plain = {Constant: "missed", Linear: "lag"}.get(type(self.penalty))

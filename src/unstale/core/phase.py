@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unstale.core.checks import Floats, number, numbers, plain
+from unstale.core.learning.reach import SPREAD as SPREAD
 from unstale.core.processes import Constant, Process, Uniform
 
-#: relative half-width of a jittered interval: missed changes grow by 0.08 %
-SPREAD = 0.05
 #: phases on a grid finer than this part of a gap count as spread evenly
 PARTS = 1000
 

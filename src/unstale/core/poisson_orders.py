@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammainc
 
+from unstale.core import special
 from unstale.core.checks import Floats, numbers, plain
 from unstale.core.exponential import exp_mean
 from unstale.errors import require
@@ -139,8 +139,8 @@ def _finite_age(r: Floats, order: Order, n: int) -> Floats:
     m1 = exp_mean(1, y)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         # P(k, y)/yᵏ, by series where the quotient would be 0/0
-        second = np.where(y < 1e-3, (0.5 - y / 3 + y * y / 8 - y**3 / 30), gammainc(2.0, y) / y**2)
-        third = np.where(y < 1e-3, (1 - 3 * y / 4 + 3 * y * y / 10 - y**3 / 12) / 6, gammainc(3.0, y) / y**3)
+        second = np.where(y < 1e-3, (0.5 - y / 3 + y * y / 8 - y**3 / 30), special.gammainc(2.0, y) / y**2)
+        third = np.where(y < 1e-3, (1 - 3 * y / 4 + 3 * y * y / 10 - y**3 / 12) / 6, special.gammainc(3.0, y) / y**3)
         rest = np.where(np.isinf(r), 0.0, r * (third / n - second) / n)
     steady = _times(r, m1, float(n))
     return ((1 - 0.5 / n) * steady + rest) / (steady + np.exp(-y))

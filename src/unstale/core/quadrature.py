@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
+from unstale.core import special
 from unstale.core.checks import Floats, numbers, plain
 from unstale.errors import ConvergenceError, InputError, require, sentence
 
@@ -158,8 +158,8 @@ def _panels(
     bent, length = np.pi * np.sinh(np.minimum(t, _GRID[-1])), (b - a)[:, None]
     straight = (low >= _STRAIGHT)[:, None]
     with np.errstate(all="ignore"):
-        ahead = np.where(np.isfinite(length), length * expit(bent), scale * np.exp(bent / 2))
-        slope = ahead * np.where(np.isfinite(length), expit(-bent), 0.5) * np.pi * np.cosh(t) * half
+        ahead = np.where(np.isfinite(length), length * special.expit(bent), scale * np.exp(bent / 2))
+        slope = ahead * np.where(np.isfinite(length), special.expit(-bent), 0.5) * np.pi * np.cosh(t) * half
         if np.any(straight):
             ahead = np.where(straight, length * (t - _STRAIGHT), ahead)
             slope = np.where(straight, length * half, slope)

@@ -26,8 +26,9 @@ from numpy.typing import ArrayLike, NDArray
 from unstale.core.checks import Floats, number
 from unstale.core.gamma2 import BLOCK, p2_inverse
 from unstale.core.kernels.numpy_pass import BIN_BITS, HIGHEST, LOWEST
-from unstale.core.kernels.passes import COMPILED_FROM, PassColumns, in_threads, numba_pass, response
+from unstale.core.kernels.passes import PassColumns, compiled_for, in_threads, response
 from unstale.core.roots.passes import search
+from unstale.core.sketch_cells import Ints, cell_of, edges_of, open_bits
 from unstale.errors import InputError, require, sentence
 
 #: how many cells of the first level there are in all, 2048 octaves' worth
@@ -53,7 +54,6 @@ _SMALLEST = float(np.finfo(float).smallest_normal)
 _EVEN = (np.arange(128) + 0.5) / 128 - 0.5
 
 Shape = Callable[[Floats], Floats]
-Ints = NDArray[np.int64]
 
 
 def polls_per_change(share: Floats) -> Floats:
@@ -98,7 +98,7 @@ class Sketch:
     def of_columns(columns: PassColumns) -> Sketch:
         """Cells of the first level only, in one pass: enough to start an exact search from."""
         size = columns.change_rate.size
-        compiled = numba_pass() if size >= COMPILED_FROM else None
+        compiled = compiled_for(size)
 
         def part(i: int) -> Sketch:
             table = np.zeros((BINS, 4))  # untouched memory costs nothing
@@ -110,7 +110,7 @@ class Sketch:
             if compiled is None or strange:
                 first, last = _fill(columns, rows.start, min(rows.stop, size), table)
             used = first + np.flatnonzero(table[first : last + 1, 0])
-            return Sketch(_named(used.astype(np.int64) << _FIRST, _FIRST), table[used])
+            return Sketch(cell_of(used.astype(np.int64) << _FIRST, _FIRST), table[used])
 
         nothing = Sketch(np.empty(0, np.uint64), np.empty((0, 4)))
         return sum(in_threads(part, -(-size // CHUNK), size), nothing)
@@ -192,7 +192,7 @@ class _Points:
         # one point lies this many deviations off the mean, the other its inverse on the other side
         far = np.where(skew > 0, 1.0, -1.0) * (np.abs(skew) / 2 + np.sqrt(1 + skew * skew / 4))
         deviation = np.where(apart, deviation, 0.0)
-        low, high = _edges(sketch.cells)
+        low, high = edges_of(sketch.cells)
         places = np.clip([mean + deviation * far, mean - deviation / far], -0.5, 0.5)
         self.u = low + (places + 0.5) * (high - low)
         share = 1.0 / (1.0 + far * far)
@@ -221,38 +221,21 @@ class _Points:
         return share / np.where(self.smooth, EVEN_SHARE, ROUGH_SHARE)
 
 
-def _named(bits: Ints, rest: Ints | int) -> NDArray[np.uint64]:
-    """The cells of numbers with these bits, all but the last `rest` of them shared."""
-    return np.asarray(((bits >> rest) * 2 + 1) << rest).view(np.uint64)
-
-
-def _rest(cells: NDArray[np.uint64]) -> Ints:
-    """How many bits each cell leaves open: the zeros at the end of its name."""
-    return np.log2((cells & (~cells + np.uint64(1))).astype(np.float64)).astype(np.int64)
-
-
-def _edges(cells: NDArray[np.uint64]) -> tuple[Floats, Floats]:
-    """The smallest u of each cell, and the first beyond it."""
-    rest = _rest(cells).astype(np.uint64)
-    first = cells >> (rest + np.uint64(1))
-    return (first << rest).view(np.float64), ((first + np.uint64(1)) << rest).view(np.float64)
-
-
 def _refined(sketch: Sketch, columns: PassColumns) -> Sketch:
     """The sketch with coarse cells cut again, until none is left or they are single doubles."""
     kept, cut, need = _split(sketch, _Points(sketch).coarseness())
     if not cut.size:
         return sketch
     bits, mass = _sources_in(cut, columns)
-    cell = _named(bits, _FIRST)
+    cell = cell_of(bits, _FIRST)
     while cut.size:
-        rest = np.maximum(_rest(cut) - need, 0)[np.searchsorted(cut, cell)]
-        names, place = np.unique(_named(bits, rest), return_inverse=True)
+        rest = np.maximum(open_bits(cut) - need, 0)[np.searchsorted(cut, cell)]
+        names, place = np.unique(cell_of(bits, rest), return_inverse=True)
         inside = (bits & ((1 << rest) - 1)) / np.exp2(rest) - 0.5
         fresh = Sketch(names, np.stack([np.bincount(place, mass * inside**k, names.size) for k in range(4)], axis=1))
         both = kept + fresh
         coarseness = _Points(both).coarseness()[np.searchsorted(both.cells, names)]
-        coarseness[_rest(names) == 0] = 0.0
+        coarseness[open_bits(names) == 0] = 0.0
         good, cut, need = _split(fresh, coarseness)
         kept = kept + good
         again = (coarseness > 1.0)[place]

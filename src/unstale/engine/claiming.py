@@ -10,17 +10,18 @@ Rules of this file:
 
 from __future__ import annotations
 
-import asyncio
 import math
-from collections import deque
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from unstale.engine.budget import Bucket
+from unstale.engine.claim_now import claim_now
 from unstale.engine.first_round import never_polled
 from unstale.engine.host_limits import HostLimits
+from unstale.engine.host_lines import HostLines
 from unstale.engine.loading import LoadedFleet
+from unstale.engine.pace import Pace
 from unstale.engine.polling import PollsUnderWay
 from unstale.engine.recording import BATCH, BEAT
 from unstale.engine.store_executor import StoreExecutor
@@ -31,10 +32,9 @@ from unstale.ports import Claim, Clock, Store
 LOOK = 0.05
 #: a poll whose host is free within so many seconds is held, others are given back until then
 HOLD = 2.0
-#: polls that may wait at one busy host, and how many times as many as it is polled at once if those are more
-LINE, LINES = 64, 4
-#: sources that may be claimed beyond those that are being polled
-AHEAD = 512
+#: sources that may be claimed beyond those that are being polled, and the seconds within which they must be begun:
+#: who waits here has its place in the line, whoever else has become worth more meanwhile
+AHEAD, SOON = 512, 1.0
 #: looks for somebody whose host is free in one turn
 ROUNDS = 4
 #: times as long as it took to read who waits, that is not done again
@@ -57,36 +57,17 @@ class Claiming:
     ) -> None:
         self._executor, self._fleet, self._polls, self._host_limits = executor, fleet, polls, host_limits
         self._clock, self._unrecorded = clock, unrecorded
-        self._lines: dict[str, deque[tuple[float, Claim]]] = {}
-        self._timers: set[asyncio.Task[None]] = set()
+        self.lines = HostLines(polls, host_limits, clock, AHEAD // 2)
         self._stir_at = -math.inf
         #: when one of the hosts that had no room may have some
         self._free_at = math.inf
         self._first, self._first_at = Bucket(0.0, 1.0, clock.now()), -math.inf
-
-    def waiting(self) -> list[Claim]:
-        """The claims in line at hosts."""
-        return [claim for line in self._lines.values() for _, claim in line]
+        self._pace = Pace(clock.now())
 
     @property
     def busy(self) -> bool:
         """Whether polls wait for others to end."""
-        return bool(self._polls.ahead or self._lines)
-
-    def shift(self, by: float) -> None:
-        """The clock was set: who waits in line waits as long as before."""
-        for line in self._lines.values():
-            line.extend([(at + by, claim) for at, claim in line])
-            for _ in range(len(line) // 2):
-                line.popleft()
-
-    def leave(self) -> list[Claim]:
-        """Nothing is begun any more; the claims that waited."""
-        left = self.waiting()
-        self._lines.clear()
-        for timer in self._timers:
-            timer.cancel()
-        return left
+        return bool(self._polls.ahead or len(self.lines))
 
     async def step(self, now: float, until_plan: float) -> float:
         """Claim and begin what is due; seconds until it is worth another look, `until_plan` at most."""
@@ -96,8 +77,9 @@ class Claiming:
             return min(shut, idle)
         dearest = fleet.dearest
         held = len(self._polls.under_way) + len(self._polls.ahead) + self._unrecorded()
-        held += sum(map(len, self._lines.values()))
-        free = config.polls + AHEAD - held
+        in_line = len(self.lines)
+        ahead = min(int(SOON * self._pace.of(self._polls.ended, now)), AHEAD)
+        free = config.polls - held + min(ahead, AHEAD - in_line)
         if config.first_rate > 0.0 and now >= self._first_at:
             await self._begin_first(now, free)
         idle = min(idle, max(self._first_at - now, 1e-3)) if config.first_rate > 0.0 else idle
@@ -139,14 +121,6 @@ class Claiming:
         self._fleet.taken[rows] = False
         scheduler.put_back(rows, np.array([known[int(source)] for source in scheduler.ids[rows]]))
 
-    def advance(self, host: str) -> None:
-        """Begin the next poll that waits at a host, if it may."""
-        line = self._lines.get(host)
-        if line and line[0][0] <= self._clock.now() and self._host_limits.begin(host):
-            self._polls.start(line.popleft()[1], host)
-            if not line:
-                del self._lines[host]
-
     async def _begin_first(self, now: float, free: int) -> None:
         """Claim and begin what was never polled, within its own allowance."""
         fleet, scheduler, config = self._fleet, self._fleet.scheduler, self._fleet.config
@@ -164,7 +138,7 @@ class Claiming:
             await self._begin([claim for claim, _ in claims], now, self._first)
 
     def _choose(self, now: float, room: int) -> Integers:
-        """Up to so many rows that are due and whose hosts are free, longest overdue first."""
+        """Up to so many rows that are due and whose hosts are free, those first whose polls are worth most."""
         fleet, scheduler = self._fleet, self._fleet.scheduler
         ready = np.flatnonzero((scheduler.due_at <= now) & ~fleet.taken)
         chosen: list[int] = []
@@ -172,8 +146,7 @@ class Claiming:
         full = np.zeros(len(fleet.config.hosts), np.bool_)
         self._free_at = math.inf
         for _ in range(ROUNDS):
-            head = ready[np.argpartition(scheduler.due_at[ready], room)[: room + 1]] if len(ready) > room else ready
-            head = head[np.lexsort((head, scheduler.due_at[head]))]
+            head = scheduler.foremost(ready, now, room + 1)
             for row, host in zip(head.tolist(), scheduler.host[head].tolist(), strict=True):
                 if len(chosen) == room:
                     break
@@ -186,7 +159,7 @@ class Claiming:
                     full[host] = True
             if len(chosen) == room or len(head) == len(ready):
                 break
-            # Others may be overdue less and have free hosts.
+            # Others may be worth less and have free hosts.
             ready = np.setdiff1d(ready, head, assume_unique=True)
             ready = ready[~full[scheduler.host[ready]]]
         return np.array(chosen, dtype=np.int64)
@@ -195,15 +168,12 @@ class Claiming:
         # Of those without a group the host is known once they are claimed.
         if not name:
             return BATCH
-        waiting, most = len(self._lines.get(name, ())), self._longest_line(name)
+        waiting, most = self.lines.at(name), self.lines.longest(name)
         # Few large claims cost less than many small ones.
         room = 0 if waiting > most // 2 else self._host_limits.room(name, now, HOLD, most - waiting)
         if not room:
             self._free_at = min(self._free_at, self._host_limits.opens_at(name, now) - HOLD)
         return room
-
-    def _longest_line(self, name: str) -> int:
-        return max(LINE, min(LINES * self._host_limits.host(name).rules.concurrency, AHEAD // 2))
 
     def _missed(self, sources: Sequence[int], now: float) -> None:
         """Somebody else holds them, or has moved them: they are tried again in a moment."""
@@ -230,41 +200,12 @@ class Claiming:
             purse.spend(cost)
             host = fleet.host(row, claim)
             at = self._host_limits.slot(host, now, within=HOLD)
-            line = self._lines.get(host)
-            if at > now + HOLD or (line is not None and len(line) >= self._longest_line(host)):
+            if at > now + HOLD or self.lines.at(host) >= self.lines.longest(host):
                 later.append((claim, max(at, now + HOLD)))
                 purse.spend(-cost)
             elif at <= now and self._host_limits.begin(host):
                 self._polls.start(claim, host)
             else:
-                self._wait_in_line(claim, host, at, now)
+                self.lines.wait(claim, host, at, now)
         if later:
             await self.postpone(later)
-
-    def _wait_in_line(self, claim: Claim, host: str, at: float, now: float) -> None:
-        self._lines.setdefault(host, deque()).append((at, claim))
-        if at > now:
-            timer = asyncio.create_task(self._advance_in(host, at - now))
-            self._timers.add(timer)
-            timer.add_done_callback(self._timers.discard)
-
-    async def _advance_in(self, host: str, seconds: float) -> None:
-        await self._clock.sleep(seconds)
-        self.advance(host)
-
-
-def claim_now(
-    store: Store, sources: Sequence[int], now: float, *, lease: float, owner: str
-) -> list[tuple[Claim, float]]:
-    """Claims on just these sources with the times they were due; those that somebody polls already are left out.
-
-    In one go on the store's thread: they are made due for it.
-    """
-    standing = store.columns_of(list(sources), 1)
-    due = dict(zip(standing.source.tolist(), standing.due.tolist(), strict=True))
-    store.set_due(list(due), [0.0] * len(due))
-    mine = store.claim(now, len(due), lease=lease, owner=owner, among=list(due))
-    busy = [source for source in due if source not in {claim.source for claim in mine}]
-    # Of a claimed source the due time counts only if that claim ends unrecorded.
-    store.set_due(busy, [due[source] for source in busy])
-    return [(claim, due[claim.source]) for claim in mine]

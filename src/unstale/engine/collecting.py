@@ -8,24 +8,40 @@ from itertools import groupby
 
 import numpy as np
 
+from unstale.engine.pushing import channel_groups
 from unstale.keeper.collected import Collected, Group
 from unstale.keeper.scheduler import Scheduler
 from unstale.listings.records import CollectionMember
 
-#: the setting that holds what was learned of collections
-SIGNALS = "signals"
+#: the settings that hold what was learned of collections, and what was counted of their members
+SIGNALS, COUNTS = "signals", "signal_counts"
 
 
 def collect(
-    scheduler: Scheduler, members: Sequence[CollectionMember], settings: Mapping[str, bytes], now: float
+    scheduler: Scheduler,
+    members: Sequence[CollectionMember],
+    pushes: Sequence[CollectionMember],
+    settings: Mapping[str, bytes],
+    now: float,
 ) -> None:
-    """Tell a scheduler of the collections in a store; without one it is as it was."""
-    if not members:
-        return
-    groups = []
+    """Tell a scheduler of the collections in a store, and of what was pushed; without any it is as it was."""
+    groups = channel_groups(pushes)
     for collection, own in groupby(members, key=lambda member: member.collection):
         mine = list(own)
+        if all(member.time is None and member.tag is None for member in mine):
+            # It tells who is there and of no change: a source like any other, polled by what it is itself.
+            continue
         told = np.array([-math.inf if member.told is None else member.told for member in mine])
         groups.append(Group(collection, np.array([member.source for member in mine], dtype=np.int64), 0, told))
+    if not groups:
+        return
     scheduler.collected = Collected(scheduler.learner, scheduler.ids, groups, now)
     scheduler.collected.restore(settings.get(SIGNALS, b""))
+    scheduler.collected.recount(settings.get(COUNTS, b""))
+
+
+def learned(scheduler: Scheduler, *, whole: bool) -> dict[str, bytes]:
+    """What a scheduler has learned of its collections, as settings; `whole`: with what was counted of each member."""
+    if (collected := scheduler.collected) is None:
+        return {}
+    return {SIGNALS: collected.kept(), **({COUNTS: collected.counts()} if whole else {})}

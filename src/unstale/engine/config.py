@@ -11,6 +11,7 @@ import numpy as np
 
 from unstale.calendar import Hours, spans
 from unstale.core.checks import number
+from unstale.engine.contracts import Contract
 from unstale.engine.host_limits import WEEK, HostLimits, opens_in
 from unstale.engine.said import BUDGET, BudgetSaid
 from unstale.keeper.living import learner_of
@@ -44,6 +45,8 @@ class EngineConfig:
     settled: float = 0.0
     #: polls per second that sources which were never polled may have beside the budget, within their hosts' limits
     first_rate: float = 0.0
+    #: what is promised of sources, by tag; sources may say more by themselves
+    contracts: Mapping[str, Contract] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         number("budget", self.budget, above=0)

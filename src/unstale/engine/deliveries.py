@@ -13,11 +13,11 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from unstale.engine.lanes import Lanes, Width
+from unstale.engine.sink import Patient, Sink
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError, require
 from unstale.logs import log
@@ -29,40 +29,8 @@ WINDOW = 256
 GATHER = 0.005
 #: seconds until a sink that failed is tried again, at first and at most
 AGAIN, AGAIN_AT_MOST = 1.0, 3600.0
-
-
 #: seconds that a sink has to end once it was told to
 LAST = 0.25
-
-
-class Sink(Protocol):
-    """Someone who is told of changes. Promises: `tell` never raises for what the other side does, and ends in time."""
-
-    @property
-    def name(self) -> str:
-        """Who it is, the same after every start; it shows no secret."""
-
-    @property
-    def batch(self) -> int:
-        """How many events one call of `tell` may get."""
-
-    @property
-    def width(self) -> int:
-        """How many calls of `tell` may be under way at a time, each with one event; with 1, all come in order."""
-
-    async def tell(self, events: Sequence[Event]) -> tuple[int, str]:
-        """Tell of these in order; how many were taken, from the first on, and why not the next."""
-
-    async def close(self) -> None:
-        """Give back what is held."""
-
-
-@runtime_checkable
-class Patient(Protocol):
-    """A sink that is told at some hours alone; in between everything waits in the store."""
-
-    def until(self, now: float) -> float:
-        """When it may be told: now, or later."""
 
 
 @dataclass(slots=True)
@@ -78,8 +46,8 @@ class SinkProgress:
 class Deliveries:
     """Tells every sink what the store's outbox holds for it. A new sink begins with what is recorded from here on.
 
-    `nudge` says that something was recorded. A sink that fails is tried again after waits that double, each shortened
-    by up to a half at random, so that many do not come back at once.
+    `nudge` says that something was recorded. `subscribed`: the store knows these sinks already. A sink that fails is
+    tried again after waits that double, each shortened by up to a half at random, so that many do not come at once.
     """
 
     def __init__(
@@ -88,11 +56,14 @@ class Deliveries:
         sinks: Sequence[Sink],
         clock: Clock,
         rng: np.random.Generator | None = None,
+        *,
+        subscribed: bool = False,
     ) -> None:
         names = [sink.name for sink in sinks]
         for name in names:
             require(names.count(name) == 1, "sink", repr(name), "is there twice", "name it once")
-        executor.store.subscribe(names)
+        if not subscribed:
+            executor.store.subscribe(names)
         self.told = {name: SinkProgress() for name in names}
         self._executor, self._sinks, self._clock = executor, tuple(sinks), clock
         self._rng = rng or np.random.default_rng()

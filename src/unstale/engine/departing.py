@@ -15,9 +15,9 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from unstale.engine.listed import COLLECTION
+from unstale.listings.paged import only_new
 from unstale.listings.records import CollectionMember, ListingPoll
-from unstale.ports import Claim, Store
+from unstale.ports import Claim, Store, number_of
 from unstale.units import DAY
 
 #: the setting that holds who is missing, by collection and source
@@ -25,8 +25,6 @@ MISSING = "missing"
 #: the option that says after how many days without a word a member is forgotten
 FORGET_AFTER = "forget_after"
 USUAL_DAYS = 30.0
-#: kinds of listings that show only their last entries
-PARTIAL = frozenset({"feed", "changes"})
 #: a listing that misses more than this share of its members must miss them for so long
 _LOST, _CONFIRMED = 0.5, DAY
 
@@ -98,7 +96,7 @@ def depart(store: Store, claim: Claim, shown: ListingPoll | None, now: float) ->
         there = {member.address for member in known if member.source not in missing}
     else:
         there = {entry.address for entry in shown.entries} | set(shown.more)
-    days = float((claim.options or {}).get(FORGET_AFTER, USUAL_DAYS))
+    days = number_of(claim.options, FORGET_AFTER, USUAL_DAYS)
     found = departures(known, there, missing, now, days * DAY)
     elsewhere: set[int] = set()
     if found.pause or found.forget:
@@ -123,8 +121,7 @@ def depart(store: Store, claim: Claim, shown: ListingPoll | None, now: float) ->
 
 def whole(claim: Claim, shown: ListingPoll) -> bool:
     """Whether a listing shows all that it ever will, so that whom it does not show is missing."""
-    form = (claim.options or {}).get(COLLECTION)
-    return shown.complete and shown.cursor is None and form not in PARTIAL
+    return shown.complete and shown.cursor is None and not only_new(claim.options or {})
 
 
 def _listed(store: Store, sources: Sequence[int], but: Collection[int], *, paused: bool) -> list[int]:

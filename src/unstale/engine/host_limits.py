@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from unstale.calendar import Hours, spans
+from unstale.ports import RateLimit
 
 WEEK = 7 * 86_400.0
 
@@ -31,6 +32,8 @@ class Rules:
     spacing: float = 1.0
     concurrency: int = 2
     hours: tuple[Hours, ...] = ()
+    #: the share of the host's own quota that is left to others
+    leave: float = 0.0
 
 
 #: our own network is not the public's: nothing is spaced there unless the settings say so
@@ -46,6 +49,8 @@ class HostState:
     active: int = 0
     #: spacing it asked for itself, and the time until which it wants no polls
     asked: float = 0.0
+    #: seconds between calls at which what is left of its quota lasts until there is a new one
+    paced: float = 0.0
     blocked: float = -math.inf
     refusals: int = 0
     #: the last time that somebody was sent away to come back at
@@ -54,7 +59,7 @@ class HostState:
     @property
     def spacing(self) -> float:
         """Seconds between the starts of two polls."""
-        return max(self.rules.spacing, self.asked)
+        return max(self.rules.spacing, self.asked, self.paced)
 
 
 class HostLimits:
@@ -123,10 +128,36 @@ class HostLimits:
         """A poll has ended."""
         self.host(name).active -= 1
 
-    def heard(self, name: str, now: float, *, refused: bool, retry_after: float | None, spacing: float) -> None:
-        """What an answer says about how the host wants to be treated; `refused` if we asked too much."""
+    def heard(
+        self,
+        name: str,
+        now: float,
+        *,
+        refused: bool,
+        retry_after: float | None,
+        spacing: float,
+        rate_limit: RateLimit | None = None,
+        calls: int = 1,
+    ) -> None:
+        """What an answer says about how the host wants to be treated; `refused` if we asked too much.
+
+        What is left of its quota, without what is others', is spread over the time until there is a new one; a poll
+        that took several calls has taken the turns of as many.
+
+        >>> host_limits = HostLimits(lambda host: Rules(0.0, 9, leave=0.2))
+        >>> told = RateLimit(left=1600.0, seconds=1800.0, of=5000.0)
+        >>> host_limits.heard("a", 0.0, refused=False, retry_after=None, spacing=0.0, rate_limit=told)
+        >>> host_limits.host("a").spacing
+        3.0
+        """
         host = self.host(name)
         host.asked = max(host.asked, spacing)
+        if rate_limit is not None:
+            ours = rate_limit.left - host.rules.leave * rate_limit.of
+            host.paced = rate_limit.seconds / max(ours, 1.0)
+            if ours < 1.0:
+                host.blocked = max(host.blocked, now + min(rate_limit.seconds, WEEK))
+        host.slot += (calls - 1) * host.spacing
         pause = retry_after
         if refused and pause is None:
             pause = min(FIRST_PAUSE * 2.0**host.refusals, LAST_PAUSE)

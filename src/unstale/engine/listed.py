@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from unstale.listings.readers import read_plain
+import json
+
+from unstale.listings.paged import followed
 from unstale.listings.records import ListingPoll
 from unstale.ports import Aside, Claim, Fetched
 
@@ -15,5 +17,10 @@ async def parsed(claim: Claim, fetched: Fetched, aside: Aside | None) -> Listing
     kind = claim.options.get(COLLECTION) if claim.options else None
     if not kind or fetched.body is None:
         return None
-    args = (str(kind), fetched.body, fetched.address or claim.address, fetched.polled_at)
+    if claim.kind == "http" and followed(claim.options):
+        # Its pages were read on the way, each within bounds and scope.
+        return ListingPoll.of_plain(json.loads(bytes(fetched.body)))
+    from unstale.listings.readers import read_plain  # who only lists sources reads no collections
+
+    args = (str(kind), fetched.body, fetched.address or claim.address, fetched.polled_at, dict(claim.options))
     return ListingPoll.of_plain(read_plain(*args) if aside is None else await aside.run(read_plain, *args))

@@ -11,26 +11,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
 from unstale.addresses import host_of
-from unstale.engine.departing import PARTIAL, depart
+from unstale.engine.departing import depart
 from unstale.engine.listed import COLLECTION
 from unstale.engine.loading import LoadedFleet
 from unstale.engine.outcomes import PollOutcome
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
+from unstale.kinds import COLLECTING
+from unstale.listings.paged import scrolls
 from unstale.listings.records import CollectionMember, ListingEntry, ListingPoll, Told, signal
 from unstale.logs import Tell
-from unstale.ports import Claim, Listing, Store
+from unstale.ports import Claim, Listing, Store, number_of
 from unstale.secrecy import shown_address
 
 #: how many sources a collection may add, as an option of its source
 MOST_MEMBERS = "most_members"
 #: members where its owner does not say
 USUAL_MOST = 10_000
+#: what a new member is worth, in weights, as an option of its collection; 1 where its owner does not say
+DISCOVERY = "discovery"
+
+#: what is said of a source itself, and not of those that it tells of
+_ITS_OWN = frozenset({"title", "normalise", "triggers", "table", "query", "early", "fresh_within", "target"})
 
 MemberOf = Callable[[Claim, str, str], Listing]
 
@@ -70,54 +80,108 @@ def compared(known: Sequence[CollectionMember], shown: ListingPoll, now: float) 
 
 
 def member_like(claim: Claim, address: str, inner: str) -> Listing:
-    """A member polled as its collection is; `inner` is how it is read if it is a collection itself."""
-    kind = "http" if claim.kind == "feed" else claim.kind
-    return Listing(address, kind, host=host_of(address), options={COLLECTION: inner} if inner else {})
+    """A member polled as its collection is; `inner` is how it is read if it is a collection itself.
+
+    What is said of the way to a collection holds for its members; headers only where they go to the same place.
+    """
+    own, form = dict(claim.options or {}), (claim.options or {}).get(COLLECTION)
+    options = {name: own[name] for name in own if name not in COLLECTING and name not in _ITS_OWN}
+    if urlsplit(address)[:2] != urlsplit(claim.address)[:2]:
+        options.pop("headers", None)
+    if inner:
+        options |= {name: own[name] for name in own if name in COLLECTING} | {COLLECTION: inner}
+        if "depth" in own:
+            options["depth"] = int(number_of(own, "depth", 1.0)) - 1
+    kind = "replica" if form == "digest" else "http" if claim.kind == "feed" else claim.kind
+    return Listing(address, kind, weight_of(address, own), host=host_of(address), options=options)
 
 
-class Listener:
-    """Hears what polls of collections said; `member_of` makes the listing of a member, or raises InputError."""
+def weight_of(address: str, options: Mapping[str, Any]) -> float:
+    """What the option `weights` says of an address, the first pattern that fits it; 1 where none does.
 
-    def __init__(self, executor: StoreExecutor[Store], fleet: LoadedFleet, member_of: MemberOf, tell: Tell) -> None:
-        self._executor, self._fleet, self._member_of, self._tell = executor, fleet, member_of, tell
+    >>> weight_of("https://example.org/news/1", {"weights": {"*/news/*": 3}})
+    3.0
+    """
+    told = options.get("weights") or {}
+    return next((float(weight) for pattern, weight in told.items() if fnmatchcase(address, pattern)), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Listened:
+    """What one poll of a collection came to: signals by source, time it tells nothing of, how many members moved."""
+
+    signals: Mapping[int, float]
+    hole: float = 0.0
+    moved: int = 0
+    #: sources that were not known before
+    added: int = 0
+
+
+class MemberKeeper:
+    """Keeps in the store what polls of collections say: who joins, what was told, who is gone.
+
+    `member_of` makes the listing of a member, or raises InputError.
+    """
+
+    def __init__(self, executor: StoreExecutor[Any], member_of: MemberOf, tell: Tell) -> None:
+        self._executor, self._member_of, self._tell = executor, member_of, tell
 
     async def heard(self, outcomes: Sequence[PollOutcome]) -> None:
-        """Take up what recorded polls of collections said. The fleet's lock is held."""
+        """Take up what recorded polls of collections said."""
         for outcome in outcomes:
             if outcome.claim.options and COLLECTION in outcome.claim.options and outcome.answer is not Answer.FAILED:
                 await self._hear(outcome.claim, outcome.fetched.polled_at, outcome.listing)
 
     async def _hear(self, claim: Claim, now: float, shown: ListingPoll | None) -> None:
+        await self.kept(claim, now, shown)
+
+    async def kept(self, claim: Claim, now: float, shown: ListingPoll | None) -> Listened:
+        """Write down what a listing says (None: what the last one did)."""
         signals: Mapping[int, float] = {}
-        hole = 0.0
+        hole, joined, added = 0.0, 0, 0
         if shown is not None:
             known = await self._executor.do(lambda store: store.members(claim.source))
             heard = compared(known, shown, now)
             added, joined = await self._executor.do(
                 lambda store: taken_up(store, claim, known, heard, shown, now, self._member_of)
             )
-            # Who is new, or is told of now, is known once the fleet is read again.
-            self._fleet.outdated = self._fleet.outdated or joined > 0
-            signals = heard.signals
-            hole = uncovered(claim, shown, now)
+            signals, hole = heard.signals, uncovered(claim, shown, now)
             refused = sum(shown.refused.values())
             if added or refused:
                 self._tell("members", {**_about(claim), "added": added, "refused": refused})
         left = await self._executor.do(lambda store: depart(store, claim, shown, now))
         moved = {"paused": len(left.pause), "resumed": len(left.resume), "removed": len(left.forget)}
         if any(moved.values()):
-            self._fleet.outdated = True
             self._tell("departures", {**_about(claim), **moved})
-        scheduler = self._fleet.scheduler
+        return Listened(signals, hole, joined + sum(moved.values()), added)
+
+
+class Listener(MemberKeeper):
+    """Hears what polls of collections said: besides what is kept, signals go to the scheduler of a fleet."""
+
+    def __init__(self, executor: StoreExecutor[Store], fleet: LoadedFleet, member_of: MemberOf, tell: Tell) -> None:
+        super().__init__(executor, member_of, tell)
+        self._fleet = fleet
+
+    async def _hear(self, claim: Claim, now: float, shown: ListingPoll | None) -> None:
+        """The fleet's lock is held."""
+        told_of = await self.kept(claim, now, shown)
+        # Who is new, or is told of now, is known once the fleet is read again.
+        self._fleet.outdated = self._fleet.outdated or told_of.moved > 0
+        scheduler, signals = self._fleet.scheduler, told_of.signals
         row = self._fleet.rows([claim.source])
         if not len(row):
             return
         collected = scheduler.collected
-        if shown is not None and collected is not None and collected.number[row[0]] >= 0 and _partial(claim):
+        if shown is not None and collected is not None and collected.number[row[0]] >= 0 and scrolls(claim.options):
             collected.shows(int(row[0]), len(shown.entries))
+        if shown is not None and collected is not None and np.isfinite(claim.last):
+            # Those of the first look were there before.
+            worth = number_of(claim.options, DISCOVERY, 1.0) * told_of.added
+            collected.finds(int(row[0]), worth, now - claim.last)
         members = self._fleet.rows(list(signals))
         told = np.array([signals[int(source)] for source in scheduler.ids[members]], dtype=np.float64)
-        due = scheduler.hear(int(row[0]), now, members, told, hole)
+        due = scheduler.hear(int(row[0]), now, members, told, told_of.hole)
         if len(due):
             ids, at = scheduler.ids[due].tolist(), scheduler.due_at[due].tolist()
             await self._executor.do(lambda store: store.set_due(ids, at))
@@ -129,7 +193,7 @@ def uncovered(claim: Claim, shown: ListingPoll, now: float) -> float:
     if not shown.complete:
         return now - last
     times = [entry.time for entry in shown.entries if entry.time is not None]
-    return max(min(times) - last, 0.0) if _partial(claim) and times else 0.0
+    return max(min(times) - last, 0.0) if scrolls(claim.options) and times else 0.0
 
 
 def taken_up(
@@ -143,7 +207,7 @@ def taken_up(
 ) -> tuple[int, int]:
     """Write down what was said, in the store; how many sources are new, and how many members."""
     there, form = {member.address for member in known}, str(claim.options[COLLECTION])
-    most = int(claim.options.get(MOST_MEMBERS, USUAL_MOST)) - len(known)
+    most = int(number_of(claim.options, MOST_MEMBERS, USUAL_MOST)) - len(known)
     # Listings within a listing are collections themselves.
     fresh = [(entry, "") for entry in heard.new]
     fresh += [(ListingEntry(address), form) for address in shown.more if address not in there]
@@ -167,8 +231,3 @@ def taken_up(
 
 def _about(claim: Claim) -> dict[str, object]:
     return {"source": claim.source, "address": shown_address(claim.address)}
-
-
-def _partial(claim: Claim) -> bool:
-    """Whether a collection shows only its last entries."""
-    return claim.options[COLLECTION] in PARTIAL

@@ -15,12 +15,15 @@ from dataclasses import replace
 import numpy as np
 
 from unstale.addresses import host_of
+from unstale.core.checks import Floats
 from unstale.core.learning.state import WIDTH, kept
 from unstale.engine.budget import Bucket
-from unstale.engine.collecting import SIGNALS, collect
+from unstale.engine.collecting import collect, learned
 from unstale.engine.config import EngineConfig, scheduler_of
+from unstale.engine.contracts import NOTHING, keep_promises, promised
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.outcomes import rows_of
+from unstale.engine.pushing import still_hinted, unworthy
 from unstale.engine.said import BUDGET
 from unstale.engine.store_executor import StoreExecutor
 from unstale.keeper.scheduler import Integers, Scheduler
@@ -53,6 +56,8 @@ class LoadedFleet:
         self.loaded: Callable[[float], None] = lambda now: None
         self._executor, self._clock, self._host_limits, self._tell = executor, clock, host_limits, tell
         self._seen, self._edited, self._word = -1, -1, b""
+        #: what was promised of sources, and their longest waits without that
+        self._promises, self._longest = NOTHING, np.empty(0)
 
     async def look_around(self) -> None:
         """Has another process written? After an edit the fleet is read anew, after a word on the budget planned."""
@@ -73,17 +78,23 @@ class LoadedFleet:
     async def relearn(self) -> None:
         """Read the fleet from the store."""
         async with self.lock:
-            if self.scheduler.collected is not None:
-                kept_signals = {SIGNALS: self.scheduler.collected.kept()}
+            if kept_signals := learned(self.scheduler, whole=True):
                 await self._executor.do(lambda store: store.record([], settings=kept_signals))
             self.stirred = False
-            standing = await self._executor.do(lambda store: store.fleet(WIDTH), long=True)
+            standing, self._promises = await self._executor.do(
+                lambda store: (store.fleet(WIDTH), promised(store, self.config.contracts)), long=True
+            )
             # Not before: an answer that was recorded meanwhile would look as if it came from the future.
             now = self._clock.now()
             self.config = replace(self.config.amended(standing.settings), hosts=standing.hosts)
+            before = self.scheduler.due_times()
             self.scheduler, late = await self._executor.aside(
                 scheduler_of, standing, self.config, now, self._host_limits
             )
+            self.scheduler.asked_since(before)
+            self.scheduler.asked[late] = False
+            self._longest = self.scheduler.learner.columns.longest.copy()
+            self.keep_promises()
             self.dearest = float(self.scheduler.learner.columns.cost.max(initial=1e-9))
             self.taken = np.zeros(len(self.scheduler.ids), np.bool_)
             self.take(self.rows([claim.source for claim in self.held()]))
@@ -93,15 +104,17 @@ class LoadedFleet:
             await self._executor.do(lambda store: store.record([], settings=state))
             if len(late):
                 ids, due = self.scheduler.ids[late], self.scheduler.due_at[late]
-                await self._executor.do(lambda store: store.set_due(ids.tolist(), due.tolist()))
+                was = standing.due[late].tolist()
+                await self._executor.do(lambda store: store.set_due(ids.tolist(), due.tolist(), was=was))
         self.outdated = False
         self.loaded(now)
         self._tell("loaded", {"sources": len(self.scheduler.ids)})
 
     async def _collect(self, settings: Mapping[str, bytes], now: float) -> None:
         """What collections have told, and what that was worth."""
-        members = await self._executor.do(lambda store: store.members(), long=True)
-        await self._executor.aside(collect, self.scheduler, members, settings, now)
+        members, pushes = await self._executor.do(lambda store: (store.members(), store.pushes()), long=True)
+        await self._executor.aside(collect, self.scheduler, members, pushes, settings, now)
+        self.scheduler.asked[still_hinted(self.scheduler, pushes)] = True
 
     async def scheduler_for(self, sources: Sequence[int]) -> Scheduler:
         """One scheduler knows them all."""
@@ -117,8 +130,27 @@ class LoadedFleet:
         waiting = dict(await self._executor.do(lambda store: store.waiting(now)))
         rows = self.rows(list(waiting))
         rows = rows[~self.taken[rows]]
-        self.scheduler.due_at[rows] = [waiting[source] for source in self.scheduler.ids[rows].tolist()]
+        due = np.array([waiting[source] for source in self.scheduler.ids[rows].tolist()])
+        # Who has never answered is polled anyway.
+        sooner = (due < self.scheduler.due_at[rows]) & np.isfinite(self.scheduler.answered[rows])
+        if sooner.any():
+            passed = await self._passed_over(rows[sooner], due[sooner], now)
+            rows, due = rows[~np.isin(rows, passed)], due[~np.isin(rows, passed)]
+        self.scheduler.ask(rows, due)
         self.stirred = False
+
+    async def _passed_over(self, rows: Integers, due: Floats, now: float) -> Integers:
+        """Of rows that others have made due, those that stay where they were: a hint is not worth a poll of them."""
+        ids = self.scheduler.ids[rows].tolist()
+        pushes = {one.source: one for one in await self._executor.do(lambda store: store.pushes(ids))}
+        if not pushes:
+            return rows[:0]
+        passed = unworthy(self.scheduler, rows, due, pushes, now)
+        if len(passed):
+            sources, planned = self.scheduler.ids[passed].tolist(), self.scheduler.due_at[passed].tolist()
+            was = due[np.isin(rows, passed)].tolist()
+            await self._executor.do(lambda store: store.set_due(sources, planned, was=was))
+        return passed
 
     def recorded(self, sources: Sequence[int], late: int) -> None:
         """If a lease ran out, the store has not learned what we have."""
@@ -132,6 +164,10 @@ class LoadedFleet:
     def host(self, row: int, claim: Claim) -> str:
         """The host whose limits hold for a source."""
         return self.config.hosts[int(self.scheduler.host[row])] or host_of(claim.address)
+
+    def keep_promises(self) -> None:
+        """What contracts allow moves with what is believed of change rates."""
+        keep_promises(self.scheduler, self._promises, self._longest)
 
     def cap_hosts(self) -> None:
         """Hosts may have asked for other spacings since."""

@@ -10,10 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from unstale.engine.budget import Bucket
-from unstale.engine.claiming import Claiming, claim_now
+from unstale.engine.claim_now import claim_now
+from unstale.engine.claiming import Claiming
 from unstale.engine.clock import jumps_of
 from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import HostLimits
+from unstale.engine.judge import kept_bodies
 from unstale.engine.listening import Listener, MemberOf, member_like
 from unstale.engine.loading import LoadedFleet
 from unstale.engine.outcomes import Counters, PollOutcome
@@ -55,7 +57,16 @@ class Engine:
         self._executor, self._content = executor, content
         self._fleet = LoadedFleet(executor, config, clock, self.host_limits, tell)
         self._polls = PollsUnderWay(
-            config.polls, look, content, self.host_limits, clock, tell, ended=self._ended, begin=begin, aside=aside
+            config.polls,
+            look,
+            content,
+            self.host_limits,
+            clock,
+            tell,
+            ended=self._ended,
+            begin=begin,
+            aside=aside,
+            kept=kept_bodies(executor),
         )
         self._recorder = Recorder(executor, self._fleet, clock, tell, lambda: self._claiming.busy)
         self._claiming = Claiming(
@@ -73,7 +84,7 @@ class Engine:
             self._recorder,
             tell,
             step=self._step,
-            waiting=self._claiming.leave,
+            waiting=self._claiming.lines.leave,
             finish=self._planning.finish,
         )
 
@@ -86,7 +97,7 @@ class Engine:
         now = self.clock.now()
         if (jumped := self._jumps()) != self._jumped:
             by, self._jumped = jumped - self._jumped, jumped
-            for part in (self.host_limits, self._claiming, self._planning):
+            for part in (self.host_limits, self._claiming.lines, self._planning):
                 part.shift(by)
             # Due times that no longer make sense are made anew when the fleet is read.
             self._fleet.outdated = True
@@ -168,8 +179,8 @@ class Engine:
 
     def _ended(self, outcome: PollOutcome, host: str) -> None:
         self._recorder.add(outcome)
-        self._claiming.advance(host)
+        self._claiming.lines.advance(host)
 
     def _held(self) -> list[Claim]:
         done = [outcome.claim for outcome in self._recorder.done]
-        return [*self._polls.held(), *self._claiming.waiting(), *done]
+        return [*self._polls.held(), *self._claiming.lines.claims(), *done]

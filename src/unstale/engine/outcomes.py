@@ -100,22 +100,24 @@ def entries_of(scheduler: Scheduler, batch: Sequence[PollOutcome]) -> tuple[list
         np.array([o.by_peer for o in mine], dtype=np.bool_),
         np.array([bool(o.fetched.via) and not o.by_peer for o in mine], dtype=np.bool_),
     )
-    beliefs, told = scheduler.learner.columns.rows, scheduler.told[which].tolist()
+    columns = scheduler.learner.columns
+    beliefs, size = columns.rows[which].tobytes(), 8 * columns.rows.shape[1]
+    costs, told = columns.cost[which].tolist(), scheduler.told[which].tolist()
     entries = [
         Entry(
             o.claim,
             o.answer,
             o.fetched.polled_at,
-            float(at),
-            beliefs[row].tobytes(),
+            at,
+            beliefs[size * i : size * (i + 1)],
             when,
             o.fetched.received,
             o.fetched.reason,
             o.body,
-            float(scheduler.learner.columns.cost[row]),
+            cost,
             o.fetched.requests,
             None if math.isnan(by) else by,
         )
-        for o, row, at, when, by in zip(mine, which.tolist(), due.tolist(), said, told, strict=True)
+        for i, (o, at, when, cost, by) in enumerate(zip(mine, due.tolist(), said, costs, told, strict=True))
     ]
     return entries, mine

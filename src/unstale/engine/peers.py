@@ -15,22 +15,22 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from hashlib import sha256
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
-from unstale.core.checks import number
 from unstale.engine.budget import Bucket
 from unstale.engine.peer_lists import PeerLists
+from unstale.engine.peer_state import Peer
+from unstale.engine.peer_terms import MOST, PeerTerms
 from unstale.engine.store_executor import StoreExecutor
-from unstale.errors import StoreError, require
+from unstale.errors import StoreError
 from unstale.keeper.outcomes import Answer
 from unstale.logs import Tell, logged
 from unstale.ports import Clock, Fetched, Peering, Store
 
-Choice = Literal["random", "recent"]
 News = Sequence[tuple[int, Fetched]]
 
 #: seconds by which another machine's clock may be off, and by which what is asked for overlaps what was asked before:
@@ -40,58 +40,11 @@ SKEW, OVERLAP = 5.0, 60.0
 PORTIONS, TOGETHER = 50, 8
 #: times differ by what headers cut off
 TICK = 0.002
-#: peers at most, named and heard of
-MOST = 64
 #: seconds for which a peer that failed rests, doubled each time up to the second; and one that said what is not so
 REST, REST_AT_MOST = 2.0, 600.0
 BAN, BAN_AT_MOST = 3600.0, 86_400.0
 #: doubtful things that a peer may say before it is taken for a liar: a source may go back to what it was
 PATIENCE = 3
-
-
-@dataclass(frozen=True, slots=True)
-class PeerTerms:
-    """Who the peers are, contacts per second, peers of one contact, and bytes per second that they may send us."""
-
-    peers: tuple[str, ...]
-    rate: float
-    asked: int = 1
-    share: float = 2.0**18
-    #: where we are, if whoever we ask shall ask us in turn
-    here: str = ""
-    #: whom to ask: any, or of each source those who had polled it last when we did
-    choose: Choice = "random"
-
-    def __post_init__(self) -> None:
-        number("rate", self.rate, above=0, remedy="give contacts per second")
-        number("share", self.share, above=0, remedy="give bytes per second")
-        require(self.choose in get_args(Choice), "choose", repr(self.choose), "must be random or recent", "name one")
-        require(
-            1 <= self.asked <= (len(self.peers) or MOST),
-            "ask",
-            self.asked,
-            f"must be from 1 to {len(self.peers)}, the number of peers",
-            "ask fewer",
-        )
-
-
-@dataclass(slots=True)
-class Peer:
-    """How things stand with one peer. `taken` counts copies that were newer than ours, `confirmed` newer looks."""
-
-    address: str
-    contacts: int = 0
-    taken: int = 0
-    confirmed: int = 0
-    failed: int = 0
-    doubts: int = 0
-    bans: int = 0
-    received: int = 0
-    in_row: int = 0
-    resting: float = -math.inf
-    reason: str = ""
-    #: as of when everything it holds is known to us
-    seen: float = field(default=0.0, repr=False)
 
 
 class Peers:

@@ -4,13 +4,13 @@ Rules of this file:
 1. A planner that has lost its connection is none: it stands for election again before it writes anything.
 2. Planning takes one part in five of the time at most; workers go on at the last price meanwhile.
 3. Budget, burst and objective are what the store keeps for all, whoever is elected.
-4. While sources wait for their first polls, workers share the allowance for these beside the budget.
+4. A fleet of more than `large` sources is planned in parts.
+5. While sources wait for their first polls, workers share the allowance for these beside the budget.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -20,15 +20,19 @@ import numpy as np
 
 from unstale.core.learning.state import WIDTH
 from unstale.engine.config import LATEST, EngineConfig, scheduler_of
+from unstale.engine.contracts import bounded, promised
 from unstale.engine.first_round import FirstAllowance, first_allowance
 from unstale.engine.host_limits import HostLimits
-from unstale.engine.pricing import PULSE, Pricer, next_plan, surcharges_of
+from unstale.engine.plan_in_parts import LARGE, LargePlan, PlanInParts
+from unstale.engine.pricing import PULSE, Pricer, next_plan
+from unstale.engine.published import told_plan
 from unstale.engine.pulse import KEPT, done, undone
 from unstale.engine.pulse import kept as kept_pulse
+from unstale.engine.pushing import still_hinted
 from unstale.engine.said import BUDGET
 from unstale.engine.shared_terms import TERMS, SharedTerms
 from unstale.engine.store_executor import StoreExecutor, patience
-from unstale.engine.worker import LIFE, PLAN
+from unstale.engine.worker import LIFE
 from unstale.errors import StoreError
 from unstale.keeper.scheduler import Scheduler
 from unstale.logs import Tell, logged
@@ -50,6 +54,7 @@ class Planner:
         clock: Clock,
         host_limits: HostLimits,
         tell: Tell = lambda name, facts: None,
+        large: float = LARGE,
     ) -> None:
         self.elected, self.plans = False, 0
         self._executor, self._config, self._clock, self._host_limits, self._tell = (
@@ -61,8 +66,11 @@ class Planner:
         )
         self._crew: Sequence[CrewMember] = ()
         self._pricer = Pricer(executor)
+        self._large = PlanInParts(executor, host_limits, self._pricer, clock, large=large)
         self._plan_at = -math.inf
         self._edited, self._took = -1, 0.0
+        #: when all were due by the last plan: who is due sooner without having been polled was asked for
+        self._due = Scheduler().due_times()
         self._times: deque[float] = deque(maxlen=3)
         self._first = FirstAllowance()
 
@@ -75,6 +83,7 @@ class Planner:
                 if elected and not self.elected:
                     self._plan_at = -math.inf
                     self._pricer.forget()
+                    self._large.forget()
                     self._tell("elected", {"owner": self._config.owner})
                 self.elected = elected
                 if elected:
@@ -120,15 +129,29 @@ class Planner:
 
     async def _plan(self, now: float) -> None:
         """Publish the price at which what falls due until the next look spends the budget."""
+        if await self._large.plans(self._edited):
+            await self._plan_in_parts(now)
+            return
         # In this order: what ends in between is planned anew a moment later, and nothing is counted twice.
-        claimed, standing, lessons = await self._executor.do(
-            lambda store: (store.claimed(), store.fleet(WIDTH), store.lessons())
+        new = not len(self._due.ids)
+        claimed, standing, lessons, promises, pushes = await self._executor.do(
+            lambda store: (
+                store.claimed(),
+                store.fleet(WIDTH),
+                store.lessons(),
+                promised(store, self._config.contracts),
+                store.pushes() if new else [],
+            )
         )
+        standing = bounded(standing, promises)
         self._config = config = replace(self._told_by(standing.settings), hosts=standing.hosts)
         if not len(standing.source):
             self._plan_at = now + LIFE
             return
         scheduler, late = await self._executor.aside(scheduler_of, standing, config, now, self._host_limits)
+        scheduler.asked_since(self._due)
+        scheduler.asked[still_hinted(scheduler, pushes)] = True
+        scheduler.asked[late] = False
         # What is being polled is paid for: it does not fall due again.
         busy = np.flatnonzero(np.isin(scheduler.ids, claimed))
         scheduler.hold(busy)
@@ -157,6 +180,8 @@ class Planner:
             store.publish(settings, news, [lesson.number for lesson in taught])
 
         await self._executor.do(publish)
+        scheduler.moved(found.rows, found.due)
+        self._due = scheduler.due_times()
         self.plans += 1
         # The shortest of the last three tells how long it takes: the first ones compile.
         self._times.append(self._clock.now() - now)
@@ -164,6 +189,30 @@ class Planner:
         # Once first polls have had their allowance, it is time to see whether all were made.
         self._first = first_allowance(scheduler, config, self._clock.now(), max(SHARED, PART * self._took))
         self._plan_at = min(until, self._first.end) if self._first.rate else until
+
+    async def _plan_in_parts(self, now: float) -> None:
+        """The same for a fleet that is too large to be read at once: a part is read, and the price found of all."""
+        about, lessons = await self._executor.do(lambda store: (store.part(WIDTH, -1, 0, 1), store.lessons()))
+        self._config = config = self._told_by(about.settings)
+        spare = sum(member.level - 0.5 * member.burst for member in self._crew)
+        found = await self._large.plan(config, about, lessons, now, spare)
+        news, pulse = await self._news(about, found.sample, now)
+        settings = found.settings | self._told(found.sample, news or about.price, now, found)
+        if news is not None:
+            settings[KEPT] = pulse
+
+        def publish(store: SharedStore) -> None:
+            if not store.elect():
+                raise StoreError("another worker plans now: nothing was published")
+            for ids, due, was in found.moves:
+                store.set_due(ids, due, was=was)
+            store.publish(settings, news, found.taken_up)
+
+        await self._executor.do(publish)
+        self.plans += 1
+        self._times.append(self._clock.now() - now)
+        self._first = found.first
+        self._plan_at = now + LIFE
 
     async def _news(self, standing: FleetColumns, scheduler: Scheduler, now: float) -> tuple[Price | None, bytes]:
         """The price with how all stands, to be kept, if it is time; what was done since is read off the counters."""
@@ -175,34 +224,8 @@ class Planner:
         since = undone(whole, standing.settings.get(KEPT, b""), priced=known is not None)
         return await self._pricer.news(scheduler, self._config, now, since), kept_pulse(whole)
 
-    def _told(self, scheduler: Scheduler, known: Price | None, now: float) -> dict[str, bytes]:
-        """What workers need to know of the fleet as a whole, and how all of them stand, in plain JSON."""
-        columns = scheduler.learner.columns
-        plan = {
-            "at": now,
-            "price": scheduler.price,
-            "scale": scheduler.learner.scale,
-            "dearest": float(columns.cost.max()),
-            "rate": self._config.rate,
-            "burst": self._config.burst,
-            "objective": self._config.objective,
-        }
-        facts = [member.facts for member in self._crew]
-        view = {
-            "at": now,
-            "owner": self._config.owner,
-            "sources": len(scheduler.ids),
-            "budget": self._config.budget,
-            "settled": self._config.settled,
-            "price": scheduler.price,
-            "workers": len(facts),
-            "took": self._times[-1] if self._times else None,
-            "surcharges": surcharges_of(scheduler, self._config.hosts),
-            "fresh": known.fresh if known else 0.0,
-            "even": known.even if known else 0.0,
-            **{
-                name: sum(one.get(name, 0) for one in facts)
-                for name in ("polls", "changed", "unchanged", "failed", "spent", "in_flight")
-            },
-        }
-        return {PLAN: json.dumps(plan).encode(), "engine": json.dumps(view).encode()}
+    def _told(
+        self, scheduler: Scheduler, known: Price | None, now: float, parts: LargePlan | None = None
+    ) -> dict[str, bytes]:
+        took = self._times[-1] if self._times else None
+        return told_plan(self._config, self._crew, scheduler, known, now, took, parts)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from unstale.core.learning.state import WIDTH, kept
-from unstale.engine.collecting import SIGNALS
+from unstale.engine.collecting import learned
 from unstale.engine.config import LATEST
 from unstale.engine.first_round import first_allowance
 from unstale.engine.loading import LoadedFleet
@@ -73,6 +73,7 @@ class Planning:
         until = min(until, first.end) if first.rate else until
         async with fleet.lock:
             fleet.cap_hosts()
+            fleet.keep_promises()
             spare = fleet.bucket.level(now) - 0.5 * fleet.bucket.burst
             found = await self._pricer.find(
                 fleet.scheduler, fleet.config, now=now, until=until, spare=spare, known=settings
@@ -144,7 +145,6 @@ class Planning:
             since = undone(whole, before or kept_pulse(self._began or whole), priced=True)
             news = self._published = await self._pricer.news(fleet.scheduler, fleet.config, now, since)
             settings[KEPT] = kept_pulse(whole)
-        if fleet.scheduler.collected is not None:
-            settings[SIGNALS] = fleet.scheduler.collected.kept()
+        settings |= learned(fleet.scheduler, whole=news is not None or LEARNER in settings)
         settings["engine"] = json.dumps(self.view(now)).encode()
         await self._executor.do(lambda store: store.record([], settings=settings, price=news))

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from unstale.engine.host_limits import HostLimits
-from unstale.engine.judge import judge, judge_aside
+from unstale.engine.judge import LARGE, KeptBody, judge, judge_apart, unjudged
 from unstale.engine.listed import parsed
 from unstale.engine.outcomes import PollOutcome
 from unstale.errors import InputError, TooLateError
@@ -29,8 +29,6 @@ Look = Callable[[Claim], Awaitable[Fetched]]
 Begin = Callable[[Claim, Ended], CallOff | None]
 ContentOf = Callable[[Claim], Content | None]
 
-#: bodies beyond so many bytes are compared in a thread
-LARGE = 1 << 18
 #: the next turn comes early when so little of what may be open is
 IDLE_SHARE = 0.1
 #: polls that are under way at once at first, and always while they end as fast as they can be begun: more of them would
@@ -47,9 +45,9 @@ class PollsUnderWay:
 
     `look` polls a claimed source and never raises for what the source does; `begin` does so without being awaited,
     where it can; `content` says what counts in its body. Bodies of which only a part counts are parsed in `aside`,
-    where that can be ended; without it in a thread. `ended` takes each outcome with its host. A claim that `begins`
-    refuses is let go: who refused it gives it back. So is one of which `look` found that it was too late: `unbegun`
-    hears of it.
+    where that can be ended; without it in a thread. `kept` gives the newest copy. `ended` takes each outcome with its
+    host. A claim that `begins` refuses is let go: who refused it gives it back. So is one of which `look` found that it
+    was too late: `unbegun` hears of it.
     """
 
     def __init__(
@@ -66,16 +64,19 @@ class PollsUnderWay:
         unbegun: Callable[[Claim], None] = lambda claim: None,
         begin: Begin = lambda claim, ended: None,
         aside: Aside | None = None,
+        kept: KeptBody | None = None,
     ) -> None:
         self.most, self.host_limits = most, host_limits
         self._look, self._content, self._clock, self._tell = look, content, clock, tell
         self._ended, self._begins, self._begin, self._aside = ended, begins, begin, aside
-        self._unbegun = unbegun
+        self._unbegun, self._kept = unbegun, kept
         #: what is being polled, by token, and how that is called off
         self.under_way: dict[int, tuple[Claim, CallOff]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         #: how many may be under way now, and how many have ended since that was last thought about
         self._window, self._done = min(FEW, most), 0
+        #: how many have ended
+        self.ended = 0
         #: claimed ahead: they begin as others end, so that nobody waits for the store
         self.ahead: deque[tuple[Claim, str]] = deque()
         #: set when so few polls are left that a new turn is worth it
@@ -137,19 +138,13 @@ class PollsUnderWay:
         self.under_way.clear()
         for _, call_off in late:
             call_off()
-        if self._tasks:
-            # Who does not even let itself be ended is left behind.
+        if self._tasks:  # Who does not even let itself be ended is left behind.
             await asyncio.wait(self._tasks, timeout=LAST)
         return left + [claim for claim, _ in late]
 
     async def judged(self, claim: Claim, fetched: Fetched) -> tuple[Answer, Body | None]:
         """Has it changed? InputError if its body is more than can be parsed."""
-        content = self._content(claim)
-        if content is not None and self._aside is not None:
-            return await judge_aside(claim, fetched, content, self._aside)
-        if fetched.body is not None and (content is not None or len(fetched.body) > LARGE):
-            return await asyncio.to_thread(judge, claim, fetched, content)
-        return judge(claim, fetched, content)
+        return await judge_apart(claim, fetched, self._content(claim), self._aside, self._kept)
 
     def _go_on(self) -> None:
         while self.ahead and len(self.under_way) < self._window:
@@ -177,7 +172,8 @@ class PollsUnderWay:
         try:
             if isinstance(found, Exception):
                 raise found
-            if found.body is not None and (claim.options or len(found.body) > LARGE or self._content(claim)):
+            judging = claim.options or unjudged(claim) or self._content(claim)
+            if found.body is not None and (judging or len(found.body) > LARGE):
                 self.under_way[claim.token] = claim, self._task(self._settle(claim, host, begun, found))
                 return
             answer, body = judge(claim, found, None)
@@ -230,6 +226,8 @@ class PollsUnderWay:
             refused=fetched.status in REFUSALS,
             retry_after=fetched.retry_after,
             spacing=fetched.spacing,
+            rate_limit=fetched.rate_limit,
+            calls=fetched.calls,
         )
         self._ended(outcome, host)
         self._over_with(outcome.claim)
@@ -243,6 +241,7 @@ class PollsUnderWay:
     def _over_with(self, claim: Claim) -> None:
         del self.under_way[claim.token]
         self._done += 1
+        self.ended += 1
         self._go_on()
         if len(self.under_way) <= IDLE_SHARE * self._window:
             # Not for every one of many: a turn of the loop costs about as much as a poll.

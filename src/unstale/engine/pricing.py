@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,10 +19,12 @@ from unstale.core.learning.state import kept
 from unstale.engine.config import EngineConfig, next_look
 from unstale.engine.lessons import teach
 from unstale.engine.pulse import Done
-from unstale.engine.store_executor import StoreExecutor
 from unstale.engine.summary import summary
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.ports import LEARNER, Lesson, Opened, Price
+
+if TYPE_CHECKING:
+    from unstale.engine.store_executor import StoreExecutor
 
 #: seconds after which a price is kept, with how things stand
 PULSE = 60.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unstale.engine.host_limits import HOME, HostLimits
-from unstale.ports import HostNews
+from unstale.ports import HostNews, RateLimit
 
 #: seconds after a refusal in which answers are told too, for they end it
 SORE = 7200.0
@@ -27,8 +27,18 @@ class SharedHostLimits(HostLimits):
     def end(self, name: str) -> None:
         """Claims say who is being polled."""
 
-    def heard(self, name: str, now: float, *, refused: bool, retry_after: float | None, spacing: float) -> None:
-        """Keep what the others have to know."""
+    def heard(
+        self,
+        name: str,
+        now: float,
+        *,
+        refused: bool,
+        retry_after: float | None,
+        spacing: float,
+        rate_limit: RateLimit | None = None,
+        calls: int = 1,
+    ) -> None:
+        """Keep what the others have to know; of a host's rate limit only that nothing is left."""
         if refused:
             self._refused = now
         if refused or retry_after is not None or spacing > 0.0 or now < self._refused + SORE:

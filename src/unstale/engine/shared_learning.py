@@ -8,6 +8,7 @@ Rules of this file:
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,11 +19,18 @@ from unstale.core.learning.columns import SharedTiming
 from unstale.core.learning.mixture import Shared
 from unstale.core.learning.state import WIDTH
 from unstale.engine.config import BURST_SECONDS, EngineConfig, scheduler_of
+from unstale.engine.contracts import NOTHING, bounded, promised
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.lessons import tallied
 from unstale.engine.store_executor import StoreExecutor
+from unstale.engine.tallies import packed, standing_of
 from unstale.keeper.scheduler import Scheduler
 from unstale.ports import LEARNER, Clock, FleetColumns, SharedStore
+
+#: seconds after which contracts are read again
+PROMISES = 60.0
+#: batches of which a worker remembers how sources stood, until it can tell: parts are read anew in any case
+MOST_TALLIES = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +50,8 @@ class PublishedPlan:
     burst: float = 0.0
     #: what is polled for, where it is told
     objective: str = ""
+    #: whether the fleet is planned in parts, whose sketches go by what is told of polls
+    in_parts: bool = False
 
     def burst_of(self, share: float) -> float:
         """What a worker with a share of the budget may spend at once: together they have one burst, each has a poll."""
@@ -70,17 +80,38 @@ class SharedLearning:
             paid,
         )
         self._cost: dict[int, float] = {}
+        self._promises, self._promised_at = NOTHING, -math.inf
         #: the learner's shared state as it was published, and as it is here; its tallies when last passed on, and what
         #: could not be passed on
         self._state = b""
         self._learned: tuple[Shared, SharedTiming] | None = None
         self._passed_on, self._unsent = np.zeros(1), np.zeros(1)
+        #: the scheduler of a batch with how its sources stood before it, and what is to be told of batches
+        self._batch: tuple[Scheduler, Floats] | None = None
+        self._tallies: list[bytes] = []
 
     async def scheduler_for(self, sources: Sequence[int]) -> Scheduler:
         """A scheduler of these sources as they stand."""
+        await self._hear_promises()
         standing = await self._executor.do(lambda store: store.columns_of(sources, WIDTH))
+        standing = bounded(standing, self._promises)
         self._cost = dict(zip(standing.source.tolist(), standing.cost.tolist(), strict=True))
-        return self._scheduler_of(standing)
+        scheduler, self._batch = self._scheduler_of(standing), None
+        if self.plan.in_parts:
+            self._batch = scheduler, standing_of(scheduler, np.arange(len(scheduler.ids)))
+        return scheduler
+
+    async def look_at(self, sources: Sequence[int]) -> Scheduler:
+        """A scheduler of these sources that nothing is taught."""
+        async with self.lock:
+            standing = await self._executor.do(lambda store: store.columns_of(sources, WIDTH))
+            return self._scheduler_of(bounded(standing, self._promises))
+
+    async def _hear_promises(self) -> None:
+        """Contracts are read anew now and then: a new one counts after its source's next poll at the latest."""
+        if (now := self._clock.now()) - self._promised_at >= PROMISES:
+            self._promises = await self._executor.do(lambda store: promised(store, self._config.contracts))
+            self._promised_at = now
 
     async def relearn(self) -> None:
         """There is no fleet here that could be wrong."""
@@ -89,6 +120,15 @@ class SharedLearning:
         """Each was paid for as if it were the dearest."""
         for source in sources:
             self._paid(self._cost.get(source, self.plan.dearest) - self.plan.dearest)
+        if self._batch is not None and not late and len(self._tallies) < MOST_TALLIES:
+            scheduler, before = self._batch
+            rows = np.arange(len(scheduler.ids))
+            self._tallies.append(packed(scheduler.ids, self._clock.now(), before, standing_of(scheduler, rows)))
+
+    def tally(self) -> bytes:
+        """How sources stood before and after the polls that were recorded since this was asked last."""
+        told, self._tallies = b"".join(self._tallies), []
+        return told
 
     def lesson(self) -> Floats | None:
         """What polls have taught of the fleet as a whole since this was asked last; None if there is no state yet."""

@@ -17,6 +17,9 @@ from collections.abc import Sequence
 from unstale.engine.budget import Bucket
 from unstale.engine.clock import jumps_of
 from unstale.engine.config import EngineConfig
+from unstale.engine.foremost import Foremost
+from unstale.engine.judge import kept_bodies
+from unstale.engine.listening import MemberKeeper, MemberOf, member_like
 from unstale.engine.outcomes import Counters, PollOutcome
 from unstale.engine.polling import Begin, ContentOf, Look, PollsUnderWay
 from unstale.engine.recording import BATCH, BEAT, Recorder
@@ -50,6 +53,7 @@ class Worker:
         content: ContentOf = lambda claim: None,
         tell: Tell = lambda name, facts: None,
         aside: Aside | None = None,
+        member_of: MemberOf = member_like,
     ) -> None:
         tell = logged(tell)
         self.config, self._executor, self._clock, self._tell = config, executor, clock, tell
@@ -69,11 +73,15 @@ class Worker:
             unbegun=self._unbegun,
             begin=begin,
             aside=aside,
+            kept=kept_bodies(executor),
         )
         self._recorder = Recorder(executor, self._learning, clock, tell, lambda: bool(self._polls.ahead))
+        # Members come and go by what their collections say; signals are kept, and not yet planned by.
+        self._recorder.heard = MemberKeeper(executor, member_of, tell).heard
         self._turns = Turns(
             executor, config, self._polls, self._recorder, tell, step=self._step, finish=self._give_back_late
         )
+        self._foremost = Foremost(executor, self._learning, clock)
         self._beat_at = self._lesson_at = -math.inf
         self._jumps = jumps_of(clock)
         self._jumped = self._jumps()
@@ -118,13 +126,15 @@ class Worker:
         if room < 1 or not plan.scale > 0.0:
             return min(max(self.bucket.wait(plan.dearest, now), BEAT), CALM)
         lease, owner = self.config.lease, self.config.owner
+        among = await self._foremost.among(room)
 
         def claim(store: SharedStore) -> tuple[float, list[Claim]]:
             # By the clock when it is its turn: what waits before it in the line is no delay of the poll's.
             at = self._clock.now()
-            return at, store.claim(at, room, lease=lease, owner=owner)
+            return at, store.claim(at, room, lease=lease, owner=owner, among=among)
 
         claimed_at, claims = await self._executor.do(claim)
+        self._foremost.claimed(among, [claim.source for claim in claims])
         self._begin(claims, claimed_at)
         self._calm = BEAT if claims else min(2.0 * self._calm, CALM)
         return 0.0 if len(claims) == self._most else self._calm
@@ -135,6 +145,7 @@ class Worker:
         due = not self._lesson_at - 2.0 * LESSON <= now < self._lesson_at
         if due and (lesson := self._learning.lesson()) is not None:
             self._lesson_at = now + LESSON
+        tally = self._learning.tally()
         held, level, counters = self.bucket.rate, self.bucket.level(now), self.counters
         facts: dict[str, float] = {
             name: getattr(counters, name) for name in ("polls", "changed", "unchanged", "failed")
@@ -151,6 +162,8 @@ class Worker:
         def live(store: SharedStore) -> tuple[float, bytes]:
             if news:
                 store.heard(news)
+            if tally:
+                store.tally(tally)
             told = None if lesson is None else lesson.tobytes()
             share = store.beat(self.config.owner, held, level, self.bucket.burst, facts, told)
             return share, store.setting(PLAN)
@@ -169,6 +182,7 @@ class Worker:
             said.get("dearest", 1.0),
             said.get("burst", 0.0) / said.get("rate", 1.0),
             said.get("objective", ""),
+            said.get("in_parts", False),
         )
         self.bucket.set(share, plan.burst_of(share))
         self._beat_at = now + LIFE

@@ -2,7 +2,7 @@
 
 Rules of this file:
 1. A collection is a row of the fleet like any source; its members are rows too. A source that several collections tell
-   of goes by the first of them.
+   of goes by the best of them (`overlap`).
 2. What is kept goes by sources' numbers, and survives edits of the fleet; decisions are those of `signals`.
 """
 
@@ -18,40 +18,27 @@ import numpy as np
 from unstale.core.checks import Floats
 from unstale.core.learning.columns import Bits, Integers
 from unstale.core.learning.learner import Learner
+from unstale.core.signals.columns import CollectionColumns
 from unstale.core.signals.saved import polls_for
 from unstale.core.signals.scalars import pushed
-from unstale.core.signals.trust import own_precision, shared_precision, silence_of, unproven
-from unstale.keeper.signals import Signals
+from unstale.core.signals.trust import judge, own_precision, shared_precision, silence_of, unproven
+from unstale.keeper.pushing import PushedSignals
+from unstale.listings.records import CHANNELS
 
 #: what is kept of a collection: all that was learned, and what the last plan made of it
-_KEPT = (
-    "entries",
-    "asof",
-    "uncovered",
-    "hits",
-    "tries",
-    "silent",
-    "watched",
-    "credit",
-    "found",
-    "expected",
-    "counted",
-    "often",
-    "lessons",
-    "late",
-    "spoken",
-    "foretold",
-    "came",
-    "within",
-    "trusted",
-    "used",
-    "interval",
-)
+_KEPT = tuple(name for name in CollectionColumns._fields if name not in ("cost", "since", "due", "push"))
+
+
+#: what is counted of each member, as it is kept
+_COUNTS = np.dtype([("source", "<i8"), ("hits", "<f4"), ("tries", "<f4"), ("heard", "<u2")])
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A collection and its members by their numbers in the fleet; `entries` is a feed's length, 0: it shows all."""
+    """A collection and its members by their numbers in the fleet; `entries` is a feed's length, 0: it shows all.
+
+    A number below 0 is that of a channel by which signals are pushed.
+    """
 
     collection: int
     members: Integers
@@ -81,44 +68,69 @@ class Worth:
     saved: float
 
 
-class Collected(Signals):
-    """The collections of one fleet, in columns beside its learner's."""
+class Collected(PushedSignals):
+    """The collections and channels of one fleet, in columns beside its learner's."""
 
     def __init__(self, learner: Learner, ids: Integers, groups: Sequence[Group], now: float) -> None:
         self._ids = ids
         known = [g for g in groups if _rows(ids, np.array([g.collection])).size]
         self.rows = _rows(ids, np.array([g.collection for g in known], dtype=np.int64))
+        told = {group.collection: group for group in groups}
+        self.channels = {number: len(known) + k for k, number in enumerate(CHANNELS.values())}
         #: the collection that each row is; -1: none
         self.number = np.full(len(ids), -1, np.int64)
         self.number[self.rows] = np.arange(len(known))
-        free, parts = self.number < 0, []
-        for group in known:
-            rows = _rows(ids, np.unique(group.members))
-            rows = rows[free[rows]]
-            free[rows] = False
-            parts.append(rows)
+        known += [told.get(number, Group(number, np.empty(0, np.int64))) for number in CHANNELS.values()]
+        #: the number of each collection, in the fleet or as a channel
+        self._numbers = [group.collection for group in known]
+        free = self.number < 0
+        parts = [rows[free[rows]] for rows in (_rows(ids, np.unique(group.members)) for group in known)]
         entries = np.array([float(g.entries) for g in known])
-        super().__init__(learner, parts, learner.columns.cost[self.rows], entries, now)
+        push = np.array([group.collection < 0 for group in known], dtype=np.bool_)
+        cost = np.zeros(len(known))
+        cost[~push] = learner.columns.cost[self.rows]
+        super().__init__(learner, parts, cost, entries, now, push)
+        self.begin_channels()
         for group in known:
             self._remember(group)
 
     def hear(self, row: int, now: float, members: Integers, told: Floats, hole: float, price: float) -> Integers:
         """A listing poll told that these rows changed at these times; which of them are worth a poll at once."""
-        g = int(self.number[row])
-        mine = self.home[members] == g
-        return self.told(g, now, members[mine].astype(np.int64), np.asarray(told, np.float64)[mine], hole, price)
+        mine = self.home[members] >= 0
+        told = np.asarray(told, np.float64)[mine]
+        return self.told(int(self.number[row]), now, members[mine].astype(np.int64), told, hole, price)
 
     def shows(self, row: int, entries: int) -> None:
         """The collection in this row shows only so many of its last changes."""
         self.collections.entries[self.number[row]] = float(entries)
 
+    def finds(self, row: int, worth: float, elapsed: float) -> None:
+        """A poll of the collection in this row has found new members that are worth so much, after so long."""
+        if self.number[row] >= 0:
+            self.found(int(self.number[row]), worth, elapsed)
+
     def price_for(self, cost: float, now: float, until: float, guess: float, failing: Bits) -> float:
         """The price at which polls and listing polls between now and `until` cost so much; sets all intervals."""
+        self.attend(now)
         awake = np.isfinite(self._learner.columns.last) & (self.number < 0)
-        return self.price_to(cost, now, until, guess, awake, failing[self.rows])
+        dead = np.zeros(len(self._numbers), np.bool_)
+        dead[: len(self.rows)] = failing[self.rows]
+        return self.price_to(cost, now, until, guess, awake, dead)
+
+    def speaks(self) -> bool:
+        """Whether anything is to be planned by signals: there is a collection, or a channel that is trusted."""
+        judge(self.collections, self.fleet)
+        self.collections.used[~self.collections.trusted] = False
+        return len(self.rows) > 0 or bool(self.collections.trusted.any())
+
+    def learn(self, rows: Integers, polled_at: Floats, changed: Bits, modified: Floats) -> Floats:
+        """Teach what polls found; the times of the signals by which beliefs were taught, NaN elsewhere."""
+        self.attend(float(polled_at.max(initial=-np.inf)))
+        return super().learn(rows, polled_at, changed, modified)
 
     def due(self, rows: Integers, now: float, price: float, planned: Floats) -> Floats:
         """When these rows are due, given when they would be without collections."""
+        self.attend(now)
         due, columns = planned.copy(), self._learner.columns
         mine = self.listed()[rows]
         due[mine] = self.members_due(rows[mine], now, price)
@@ -130,24 +142,30 @@ class Collected(Signals):
 
     def worth(self, row: int) -> Worth:
         """What is known of the collection that a row is."""
-        g, columns = int(self.number[row]), self.collections
+        return self.worth_of(int(self.number[row]))
+
+    def worth_of(self, g: int) -> Worth:
+        """What is known of a collection or channel by its place."""
+        columns = self.collections
         whole = self.which[self.starts[g] : self.starts[g + 1]]
         some = whole[:1000]
         shared, silence = shared_precision(g, columns, self.fleet), silence_of(g, columns, self.fleet)
         counts = zip(self.members.hits[some].tolist(), self.members.tries[some].tolist(), strict=True)
         precise = [own_precision(hits, tries, shared) for hits, tries in counts]
         return Worth(
-            len(whole),
+            len(whole) + int((self.overlap.of == g).sum()),
             bool(columns.trusted[g]),
             bool(columns.used[g]),
             unproven(g, columns),
             float(self.intervals()[g]),
-            float(np.mean(precise)) if precise else math.nan,
+            float(np.mean(precise)) if precise else shared,
             silence,
             float(columns.late[g]),
             float(columns.credit[g]),
             float(columns.asof[g]),
-            self._saved(g, some, precise, silence) * len(whole) / max(len(some), 1) if columns.used[g] else 0.0,
+            self._saved(g, some, precise, silence) * len(whole) / max(len(some), 1)
+            if columns.used[g] and not self._aged
+            else 0.0,
         )
 
     def _saved(self, g: int, some: Integers, precise: Sequence[float], silence: float) -> float:
@@ -170,12 +188,13 @@ class Collected(Signals):
         """What was learned of collections, by their numbers, in plain JSON."""
         columns = self.collections._asdict()
         said = {
-            str(int(self._ids[row])): {
+            str(number): {
                 **{name: _plain(float(columns[name][g])) for name in _KEPT},
                 # For those who only read.
-                "worth": {name: _plain(value) for name, value in asdict(self.worth(row)).items()},
+                "worth": {name: _plain(value) for name, value in asdict(worth).items()},
             }
-            for g, row in enumerate(self.rows.tolist())
+            for g, number in enumerate(self._numbers)
+            if (worth := self.worth_of(g)).members or number >= 0
         }
         return json.dumps({"fleet": self.fleet.tolist(), "collections": said}).encode()
 
@@ -186,14 +205,42 @@ class Collected(Signals):
         said: Mapping[str, Mapping[str, float | None]] = (whole := json.loads(state))["collections"]
         self.fleet[:] = whole["fleet"]
         columns = self.collections._asdict()
-        for g, row in enumerate(self.rows.tolist()):
-            own = said.get(str(int(self._ids[row])), {})
+        for g, number in enumerate(self._numbers):
+            own = said.get(str(number), {})
             for name in _KEPT:
                 if name in own:
                     columns[name][g] = math.inf if own[name] is None else own[name]
             rows = self.which[self.starts[g] : self.starts[g + 1]]
             self.members.uncovered[rows] = self.collections.uncovered[g]
+        self.overlap.words.uncovered[:] = self.collections.uncovered[self.overlap.of]
         self._settle()
+
+    def counts(self) -> bytes:
+        """How often each source was signalled, and how often that was true: rows of number, hits, tries and signals.
+
+        >>> import numpy as np
+        >>> learner = Learner(2, 60.0)
+        >>> mine = Collected(learner, np.array([1, 2]), [Group(1, np.array([2]))], now=0.0)
+        >>> mine.members.hits[1], mine.members.tries[1] = 2.0, 3.0
+        >>> again = Collected(learner, np.array([1, 2]), [Group(1, np.array([2]))], now=0.0)
+        >>> again.recount(mine.counts())
+        >>> again.members.tries.tolist()
+        [0.0, 3.0]
+        """
+        rows = np.flatnonzero((self.members.tries > 0.0) | (self.members.heard > 0))
+        told = np.empty(len(rows), _COUNTS)
+        told["source"] = self._ids[rows]
+        for name in ("hits", "tries", "heard"):
+            told[name] = getattr(self.members, name)[rows]
+        return told.tobytes()
+
+    def recount(self, counts: bytes) -> None:
+        """Go on with what was counted; sources that are gone are passed over."""
+        told = np.frombuffer(counts, _COUNTS) if len(counts) % _COUNTS.itemsize == 0 else np.empty(0, _COUNTS)
+        told = told[np.isin(told["source"], self._ids)]
+        rows = _rows(self._ids, told["source"].astype(np.int64))
+        for name in ("hits", "tries", "heard"):
+            getattr(self.members, name)[rows] = told[name]
 
     def told_of(self, numbers: Integers) -> Floats:
         """When the last signal that is not dealt with says that each of these sources changed; -inf: there is none."""
@@ -202,6 +249,15 @@ class Collected(Signals):
         rows = _rows(self._ids, numbers)
         told[inside] = np.where(self.members.signals[rows] > 0, self.members.told[rows], -np.inf)
         return told
+
+    def pushed_groups(self) -> list[Group]:
+        """The channels that have told of anybody, with their members and the signals that are not dealt with."""
+        groups = []
+        for number, g in self.channels.items():
+            rows = np.union1d(np.flatnonzero(self.home == g), self.overlap.row[self.overlap.of == g])
+            if len(rows):
+                groups.append(Group(number, self._ids[rows], 0, self.told_of(self._ids[rows])))
+        return groups
 
     def _remember(self, group: Group) -> None:
         """Signals that came before and are not dealt with."""

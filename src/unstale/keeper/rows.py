@@ -9,7 +9,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from typing import TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,10 @@ from unstale.keeper.collected import Collected
 Integers = NDArray[np.int64]
 Bits = NDArray[np.bool_]
 
+#: sources beyond this many are thinned by how late they are, before it is asked what they are worth
+_WEIGHED = 1_000
+#: seconds: who is asked for at once is due since ever
+_LATEST = 1e12
 #: a due time is moved when it is wrong by more than this share of the time that is planned
 _MOVED = 0.1
 
@@ -34,6 +38,16 @@ class RowState(TypedDict, total=False):
     paused: Bits
     host: Integers
     cap: Floats
+
+
+class DueTimes(NamedTuple):
+    """When the sources of a fleet are due, in columns, and after which poll: it shows later who was asked for."""
+
+    ids: Integers
+    due: Floats
+    answered: Floats
+    failures: Integers
+    asked: Bits
 
 
 class FleetRows:
@@ -59,6 +73,8 @@ class FleetRows:
         self.learns = True
         #: the time until which a source was asked, or its host had, to be left alone
         self.not_before = np.full(count, -np.inf)
+        #: who was asked for before its time: due then, whatever the price is, until it is polled
+        self.asked = np.zeros(count, np.bool_)
         #: for how long what is known then stays all that a replica that we follow can tell
         self.lasting = np.zeros(count)
         #: any will do where nothing weighs, as long as it is one
@@ -84,6 +100,41 @@ class FleetRows:
         fine = np.isfinite(self.answered[rows]) & (self.failures[rows] == 0)
         self.learner.columns.last[rows] = np.where(fine, self.answered[rows], np.inf)
         self.due_at[rows] = self.not_before[rows] = due
+
+    def ask(self, rows: Integers, due: Floats) -> None:
+        """Somebody else has said when these are due: who is asked for sooner than planned is not moved any more."""
+        self.asked[rows] |= due < self.due_at[rows]
+        self.due_at[rows] = due
+
+    def due_times(self) -> DueTimes:
+        """When everybody is due, and after which poll."""
+        return DueTimes(self.ids, self.due_at, self.answered, self.failures, self.asked)
+
+    def asked_since(self, before: DueTimes) -> None:
+        """This fleet was read before: who is due sooner now, without having been polled, was asked for."""
+        _, mine, its = np.intersect1d(self.ids, before.ids, assume_unique=True, return_indices=True)
+        same = (self.answered[mine] == before.answered[its]) & (self.failures[mine] == before.failures[its])
+        # Who was paused is due again when it would have been.
+        sooner = (self.due_at[mine] < before.due[its]) & np.isfinite(before.due[its])
+        self.asked[mine] = same & (before.asked[its] | sooner)
+
+    def foremost(self, rows: Integers, now: float, most: int) -> Integers:
+        """At most so many of these rows, which are due: those worth the most times their price, the most first.
+
+        Between equals, who was due first.
+        """
+        late = now - self.due_at[rows]
+        if len(rows) > max(_WEIGHED, 2 * most):
+            # By how late they are in their own intervals, which is about the same while values grow.
+            share = late / self.learner.columns.interval[rows]
+            chosen = np.argpartition(-share, max(_WEIGHED, 2 * most))[: max(_WEIGHED, 2 * most)]
+            rows, late = rows[chosen], late[chosen]
+        if len(rows) <= most:
+            urgent = np.zeros(len(rows))
+        else:
+            urgent = self.learner.urgency(rows, np.clip(late, 0.0, _LATEST), self.price)
+        first: Integers = rows[np.lexsort((rows, -late, -urgent))[:most]]
+        return first
 
     def decide(
         self,
@@ -130,6 +181,7 @@ class FleetRows:
                 bad, ids[bad], polled_at[~answered], self.failures[bad], self.price
             )
         self.not_before[rows] = -np.inf if not_before is None else not_before
+        self.asked[rows] = False
         self.lasting[rows] = 0.0
         if followed is not None:
             self.lasting[rows[followed]] = np.maximum(self.not_before[rows] - polled_at, 0.0)[followed]
@@ -146,12 +198,17 @@ class FleetRows:
             columns.weight[:] = self.weight
             held = self._held_prices(now, until)
             self._press(held)
-            if self.collected is None:
+            if self.collected is None or not self.collected.speaks():
                 self.price = self.learner.price_for(left, now, until, self.price, ids=self.ids)
             else:
                 self.price = self.collected.price_for(left, now, until, self.price, self.failures > 0)
             self._press(held)
         return self.price
+
+    def press_hosts(self, now: float, until: float) -> None:
+        """Let polls at hosts whose caps bind at today's price pay more from now on."""
+        self.learner.columns.weight[:] = self.weight
+        self._press(self._held_prices(now, until))
 
     def review(self) -> None:
         """Look at the fleet as a whole: its prior, its week and its bursts, and what signals mean for half-lives."""
@@ -170,7 +227,7 @@ class FleetRows:
         new = self._planned(now)
         soon = np.minimum(new, self.due_at) < until
         wrong = np.abs(np.minimum(new, until) - np.minimum(self.due_at, until)) > _MOVED * (until - now)
-        rows = np.flatnonzero(self.awake() & soon & wrong)
+        rows = np.flatnonzero(self.awake() & soon & wrong & ~self.asked)
         return rows, new[rows]
 
     def moved(self, rows: Integers, due: Floats) -> None:
@@ -188,6 +245,13 @@ class FleetRows:
         rows = rows[~self.paused[rows] & (self.due_at[rows] > now) & (self.not_before[rows] <= now)]
         self.due_at[rows] = np.minimum(self.collected.members.told[rows], now)
         return rows
+
+    def push(self, channel: int, rows: Integers, now: float) -> Integers:
+        """A channel (`pushing`) says that these rows, each once, have changed. Those to be polled now."""
+        if self.collected is None:
+            self.collected = Collected(self.learner, self.ids, (), now)
+        follow = self.collected.push(channel, rows, now, self.price, self.collected.number[rows] < 0)
+        return rows[follow & ~self.paused[rows] & (self.not_before[rows] <= now)]
 
     def _planned(self, now: float) -> Floats:
         """When each source that is awake is due at today's price; the others never."""

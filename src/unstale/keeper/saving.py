@@ -33,6 +33,7 @@ class Saved:
     #: collections, and what was learned of them
     groups: tuple[Group, ...] = ()
     signals: bytes = b""
+    counts: bytes = b""
 
 
 def written(saved: Saved) -> bytes:
@@ -55,6 +56,7 @@ def written(saved: Saved) -> bytes:
             for g in saved.groups
         ],
         "signals": saved.signals.decode(),
+        "counts": saved.counts.hex(),
         "state": len(saved.state),
         "columns": {name: [column.dtype.str, column.shape] for name, column in columns.items()},
     }
@@ -95,10 +97,11 @@ def read(data: bytes) -> Saved:
         Given(**head["given"]),
         living,
         state,
-        # Neither was written by the first version that saved.
+        # None of these was written by the first version that saved.
         tuple(
             Group(number, np.array(members, np.int64), entries, None if told is None else np.array(told))
             for number, members, entries, told in head.get("groups", ())
         ),
         head.get("signals", "").encode(),
+        bytes.fromhex(head.get("counts", "")),
     )

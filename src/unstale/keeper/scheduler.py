@@ -4,7 +4,7 @@ It serves the engine, the workers, the simulator, the backtest and anybody's own
 
 Rules of this file:
 1. No clock, no files, no randomness: times are handed in. Times are seconds since the epoch, lengths of time seconds.
-2. Fleets are columns. What is added, edited or removed is gathered, and the columns made anew when they are next asked.
+2. Fleets are columns, made anew when sources were added or edited (`named_fleet`).
 3. The budget is kept without being asked for: whoever calls `take` and `record` in a loop spends it, and no more.
 """
 
@@ -12,19 +12,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Self, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unstale.core.checks import Floats, number
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.state import kept
 from unstale.errors import InputError, require, sentence
-from unstale.keeper.collected import Collected, Group, Worth
 from unstale.keeper.explaining import explained
-from unstale.keeper.living import Given, SourceNames, learner_of
+from unstale.keeper.named_fleet import NO_NUMBERS, NamedFleet, Source, remembered
 from unstale.keeper.outcomes import Answer, Outcome
 from unstale.keeper.rows import Bits, FleetRows, Integers, RowState
 from unstale.keeper.saving import Saved, read, written
@@ -32,11 +29,8 @@ from unstale.keeper.spending import Allowance, per_second, seconds, seconds_to_n
 
 __all__ = ["Bits", "Integers", "Scheduler", "Source"]
 
-Source = int | str
-_NO_NUMBERS: NDArray[np.int64] = np.empty(0, np.int64)
 
-
-class Scheduler(FleetRows):
+class Scheduler(NamedFleet):
     """A living fleet that says what to poll now: freshest copies for a budget, or at a price that somebody publishes.
 
     `budget` is cost per second, a number or text with its unit ("5000/day"). Without one, `price` decides alone, and
@@ -67,17 +61,13 @@ class Scheduler(FleetRows):
             "cannot be given with a budget, which sets the price",
             "give one of them",
         )
-        self.objective = objective
-        self.budget = None if budget is None else number("budget", per_second(budget), above=0)
-        self._mean = 1.0 if mean_interval is None else number("mean_interval", seconds(mean_interval, ""), above=0)
-        self.host_cap = {host: per_second(cap, "host_cap") for host, cap in (host_cap or {}).items()}
-        self.names, self.given, self._allowance = SourceNames(), Given.none(), Allowance()
-        self._plan_at = self._review_at = -math.inf
-        self._edited = False
-        self._groups, self._collected_at, self._signals = dict[int, Group](), 0.0, b""
-        learner = Learner(0, self._mean, objective=objective)
-        super().__init__(learner, _NO_NUMBERS, due=np.empty(0))
-        self.held = np.zeros(0, np.bool_)
+        super().__init__(
+            objective,
+            None if budget is None else number("budget", per_second(budget), above=0),
+            1.0 if mean_interval is None else number("mean_interval", seconds(mean_interval, ""), above=0),
+            {host: per_second(cap, "host_cap") for host, cap in (host_cap or {}).items()},
+        )
+        self._allowance, self._review_at = Allowance(), -math.inf
         if price is not None:
             self.price = number("price", price, above=0)
 
@@ -94,9 +84,6 @@ class Scheduler(FleetRows):
         made = cls(mean_interval=learner.scale)
         FleetRows.__init__(made, learner, ids, due=due, **state)
         return made
-
-    def __len__(self) -> int:
-        return len(self.names)
 
     def add(
         self,
@@ -121,77 +108,11 @@ class Scheduler(FleetRows):
         self._allowance.begin(now)
         self._edited = True
 
-    def collect(self, collection: Source, members: Iterable[Source], now: float, *, entries: int = 0) -> None:
-        """Say that one source is a collection that tells of others, its members; saying it again replaces them.
-
-        `entries` is how many of the last changes it shows, 0 if it shows all members. It is then polled by what its
-        listings are worth, and members by what they were told of; what it said is handed to `listing`.
-        """
-        known = [self.names.row(source) for source in members]
-        number = int(self.names.numbers()[self.names.row(collection)])
-        self._groups[number] = Group(number, self.names.numbers()[known], entries)
-        self._edited = True
-        self._collected_at = now
-
-    def listing(self, collection: Source, now: float, changed: Mapping[Source, float], hole: float = 0.0) -> None:
-        """What a poll of a collection has shown: which members changed since the last one, and when.
-
-        Record the poll itself too. `hole` is time since the last one that this one tells nothing of, in seconds.
-
-        >>> scheduler = Scheduler("24/day")
-        >>> scheduler.add(["sitemap", "news", "law"], now=0.0)
-        >>> scheduler.collect("sitemap", ["news", "law"], now=0.0)
-        >>> scheduler.listing("sitemap", 7200.0, {"news": 7000.0})
-        >>> scheduler.worth("sitemap").members, scheduler.worth("sitemap").trusted
-        (2, False)
-        """
-        self._settle()
-        rows = np.array([self.names.row(source) for source in changed], dtype=np.int64)
-        self.hear(self.names.row(collection), now, rows, np.array(list(changed.values()), dtype=np.float64), hole)
-
-    def worth(self, collection: Source) -> Worth:
-        """What is known of a collection: whether it is trusted and used, how often it is polled, how true it was."""
-        self._settle()
-        row = self.names.row(collection)
-        known = self.collected is not None and self.collected.number[row] >= 0
-        require(known, "collection", repr(collection), "is none", "say so with Scheduler.collect")
-        assert self.collected is not None
-        return self.collected.worth(row)
-
-    def edit(self, source: Source, **changes: float | str) -> None:
-        """Change weight, cost, shortest, longest or host of a source while it lives."""
-        self._settle()
-        row = self.names.row(source)
-        for name, value in changes.items():
-            said = seconds(value, name) if name in ("shortest", "longest") else value
-            self.given.edit(row, name, said)
-        self._edited = True
-
-    def remove(self, source: Source) -> None:
-        """Forget a source, and what was learned of it. A poll of it that is under way will count for nothing."""
-        self._settle()
-        row = self.names.remove(source)
-        self.given.remove(row)
-        keep = np.arange(len(self.ids)) != row
-        self._restore({name: column[keep] for name, column in self._living().items()}, self.learner)
-
-    def pause(self, source: Source) -> None:
-        """Do not poll a source until it is resumed; what was learned of it stays."""
-        self._settle()
-        row = self.names.row(source)
-        self.paused[row], self.due_at[row] = True, math.inf
-        self._edited = True
-
-    def resume(self, source: Source, now: float) -> None:
-        """Poll a paused source again: it is due now."""
-        self._settle()
-        row = self.names.row(source)
-        if self.paused[row]:
-            self.paused[row], self.due_at[row] = False, now
-            self._edited = True
-
     def due(self, now: float, most: int | None = None) -> list[Source]:
-        """Which sources are due, the longest waiting first, as far as the budget allows; nothing is marked."""
+        """Which sources are due, the longest waiting first, as far as the budget allows; nothing is marked.
+
+        Of more than `most` those are named whose polls are worth most.
+        """
         return [self.names.of(row) for row in self._due_rows(now, most).tolist()]
 
     def take(self, now: float, most: int | None = None) -> list[Source]:
@@ -226,11 +147,6 @@ class Scheduler(FleetRows):
             batch[row] = outcome
         self._record(batch)
 
-    def due_of(self, source: Source) -> float:
-        """When a source is due: seconds since the epoch, infinite while it is paused."""
-        self._settle()
-        return float(self.due_at[self.names.row(source)])
-
     def wait(self, now: float) -> float:
         """Seconds until there may be something to poll; 0 if there is."""
         self._settle()
@@ -248,11 +164,6 @@ class Scheduler(FleetRows):
     def spent(self) -> float:
         """What polls have cost so far."""
         return self._allowance.spent
-
-    def publish(self, price: float) -> None:
-        """Go on at a price that somebody else has found."""
-        self._settle()
-        self.price = number("price", price, above=0)
 
     def explain(self, source: Source) -> str:
         """One sentence: how often a source is polled, and why."""
@@ -276,8 +187,12 @@ class Scheduler(FleetRows):
                 self.given,
                 {name: column for name, column in self._living().items() if name != "held"},
                 kept(self.learner),
-                tuple(_remembered(group, self.collected) for group in self._groups.values()),
+                (
+                    *(remembered(group, self.collected) for group in self._groups.values()),
+                    *(() if self.collected is None else self.collected.pushed_groups()),
+                ),
                 b"" if self.collected is None else self.collected.kept(),
+                b"" if self.collected is None else self.collected.counts(),
             )
         )
 
@@ -289,7 +204,9 @@ class Scheduler(FleetRows):
         made.host_cap, made.names, made.given = dict(saved.host_cap), saved.names, saved.given
         *clock, made._plan_at, made._review_at = saved.clock
         made._allowance = Allowance(*clock)
-        made._groups, made._signals = {group.collection: group for group in saved.groups}, saved.signals
+        made._groups = {group.collection: group for group in saved.groups if group.collection >= 0}
+        made._channels = [group for group in saved.groups if group.collection < 0]
+        made._signals, made._counts = saved.signals, saved.counts
         made.price = saved.price
         plan_at = made._plan_at
         made._restore({**saved.living, "held": np.zeros(len(saved.names), np.bool_)}, saved.state)
@@ -320,7 +237,7 @@ class Scheduler(FleetRows):
     def _due_rows(self, now: float, most: int | None) -> Integers:
         self._settle()
         if not len(self.ids):
-            return _NO_NUMBERS
+            return NO_NUMBERS
         cost = self.learner.columns.cost
         if self.budget is not None:
             burst = usual_burst(cost, self.budget)
@@ -328,11 +245,14 @@ class Scheduler(FleetRows):
             if now >= self._plan_at:
                 self._replan(now)
         rows = np.flatnonzero((self.due_at <= now) & ~self.held & ~self.paused)
-        rows = rows[np.argsort(self.due_at[rows], kind="stable")]
+        if most is not None and len(rows) > most:
+            rows = self.foremost(rows, now, most)
+        else:
+            rows = rows[np.argsort(self.due_at[rows], kind="stable")]
         if self.budget is not None:
             # Not past one that cannot be paid for yet: what is dear would never have its turn.
             rows = rows[np.cumsum(cost[rows]) <= self._allowance.level + 1e-9]
-        return rows if most is None else rows[:most]
+        return rows
 
     def _replan(self, now: float) -> None:
         """Look at the fleet as a whole now and then, find the price, and move what is due at other times by it."""
@@ -348,66 +268,6 @@ class Scheduler(FleetRows):
         rows, due = self.moves(now, now + 2.0 * (until - now))
         self.moved(rows, due)
         self._plan_at = until
-
-    def _living(self) -> dict[str, np.ndarray]:
-        """What polls and decisions have made of each source, in columns."""
-        columns = self.learner.columns
-        return {
-            "beliefs": columns.rows,
-            "found": np.where(np.isfinite(columns.found), columns.found, -np.inf),
-            "interval": columns.interval,
-            "due_at": self.due_at,
-            "answered": self.answered,
-            "not_before": self.not_before,
-            "failures": self.failures,
-            "paused": self.paused,
-            "held": self.held,
-        }
-
-    def _settle(self) -> None:
-        """Make the columns anew if sources were added or edited."""
-        if self._edited:
-            living = self.names.grown(self._living(), self.learner.columns.rows.shape[1])
-            self._restore(living, self.learner)
-
-    def _restore(self, living: Mapping[str, np.ndarray], known: Learner | bytes) -> None:
-        """The columns of these sources, learned so far, under what the fleet as a whole has taught."""
-        before = self.collected
-        given, paused = self.given.columns(), living["paused"].astype(np.bool_)
-        cost = float(given["cost"][~paused].sum())
-        scale = self._mean if self.budget is None else cost / self.budget if cost > 0.0 else 1.0
-        state = known if isinstance(known, bytes) else kept(known)
-        learner = learner_of(scale, given, living["beliefs"].copy(), self.objective, state)
-        hosts, host = np.unique(given["host"], return_inverse=True)
-        price = self.price
-        FleetRows.__init__(
-            self,
-            learner,
-            self.names.numbers(),
-            due=living["due_at"],
-            answered=living["answered"],
-            found=np.minimum(living["found"], living["answered"]),
-            failures=living["failures"],
-            paused=paused,
-            host=host,
-            cap=np.array([self.host_cap.get(name, math.inf) if name else math.inf for name in hosts] or [math.inf]),
-        )
-        same = isinstance(known, bytes) or known.scale == scale
-        learner.columns.interval[:] = np.where(living["interval"] > 0.0, living["interval"], scale) if same else scale
-        self.not_before, self.held = living["not_before"].copy(), living["held"].astype(np.bool_)
-        self.hold(np.flatnonzero(self.held))
-        if self._groups:
-            groups = [_remembered(group, before) for group in self._groups.values()]
-            self.collected = Collected(learner, self.ids, groups, self._collected_at)
-            self.collected.restore(before.kept() if before is not None else self._signals)
-        if (len(self.names) and np.isfinite(self._plan_at)) or self.budget is None or isinstance(known, bytes):
-            self.price = price
-        self._plan_at, self._edited = -math.inf, False
-
-
-def _remembered(group: Group, before: Collected | None) -> Group:
-    """A collection with the signals that its members have not been polled for."""
-    return group if before is None else replace(group, told=before.told_of(group.members))
 
 
 def _answer(outcome: Outcome) -> Answer:

@@ -26,7 +26,7 @@ def read_http_index(data: bytes, to: Taker) -> None:
     >>> from unstale.listings.readers import read_listing
     >>> row = b'<pre><a href="a.txt">a.txt</a>          01-May-2024 12:30                 7</pre>'
     >>> read_listing("index", row, "https://example.org/files/", now=2e9).entries
-    (ListingEntry(address='https://example.org/files/a.txt', time=1714566600.0, tag='7', grain=60.0),)
+    (ListingEntry(address='https://example.org/files/a.txt', time=1714566600.0, tag='2024-05-01 12:30 7', grain=60.0),)
     """
     text = unpacked(data).decode("utf-8", "replace")
     links = list(_LINK.finditer(text))
@@ -42,7 +42,10 @@ def read_http_index(data: bytes, to: Taker) -> None:
         end = links[k + 1].start() if k + 1 < len(links) else len(text)
         rest = _TAG.sub(" ", text[found.end() : min(end, found.end() + _FARTHEST)])
         when, size = _WHEN.search(rest), _SIZE.search(html.unescape(rest).rstrip(" \r\n\t-"))
-        if not to.take(target, _iso(when) if when else None, size[1] if size else None):
+        told = _iso(when) if when else None
+        # The size alone is no tag: what was written anew may be as long as before.
+        tag = " ".join(part for part in (told, size[1] if size else None) if part)
+        if not to.take(target, told, tag or None):
             return
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from unstale.listings.markup import walk
 from unstale.listings.packed import unpacked
 from unstale.listings.taking import Taker
 
 
 def read_objects(data: bytes, to: Taker) -> None:
-    """Every key with its time and ETag; the cursor is the token of the next page. `base` is s3://bucket/."""
+    """Every key with its time and ETag; the cursor is the token of the next page. `base` is where the bucket is."""
     own: dict[str, str] = {}
-    bucket = to.base.partition("://")[2].partition("/")[0]
-    scheme = to.base.partition("://")[0]
+    scheme, _, place = to.base.partition("?")[0].partition("://")
+    web = scheme in ("http", "https")
+    bucket = place.rstrip("/") if web else place.partition("/")[0]
     more = {"truncated": False}
 
     def end(path: list[str], text: str) -> bool:
@@ -21,7 +24,7 @@ def read_objects(data: bytes, to: Taker) -> None:
         elif name == "Contents":
             key, tag = own.pop("Key", ""), own.pop("ETag", "").strip('"')
             if not key.endswith("/"):
-                to.take(f"{scheme}://{bucket}/{key}", own.pop("LastModified", None), tag or None)
+                to.take(f"{scheme}://{bucket}/{quote(key) if web else key}", own.pop("LastModified", None), tag or None)
             own.clear()
         elif name == "NextContinuationToken" and len(path) == 2:
             to.cursor = text[:4096] or None

@@ -6,6 +6,7 @@ import html
 import json
 import re
 from typing import Any
+from urllib.parse import urljoin
 
 from unstale.errors import InputError, sentence
 from unstale.listings.packed import unpacked
@@ -62,9 +63,11 @@ def read_changes(data: bytes, to: Taker) -> None:
 
 
 def read_debian(data: bytes, to: Taker) -> None:
-    """Packages: each file with its SHA256. Release and InRelease: each index with its own. `base` is the archive's root
-    for the former, the directory of the file itself for the latter."""
+    """Packages: each file with its SHA256, from the archive's root on, above `dists/`. Release and InRelease: each
+    index with its own, from the file's own directory on."""
     name = digest = ""
+    here = to.base
+    root = f"{here.partition('/dists/')[0]}/" if "/dists/" in here else here
     sums = False
     for line in unpacked(data).decode("utf-8", "replace").splitlines():
         field, colon, value = line.partition(":")
@@ -74,7 +77,7 @@ def read_debian(data: bytes, to: Taker) -> None:
             continue
         sums = field == "SHA256" and not value.strip()
         if not line.strip():
-            if name and not to.take(name, None, digest or None):
+            if name and not to.take(urljoin(root, name), None, digest or None):
                 return
             name = digest = ""
         elif colon and field == "Filename":
@@ -82,7 +85,7 @@ def read_debian(data: bytes, to: Taker) -> None:
         elif colon and field == "SHA256":
             digest = value.strip()
     if name:
-        to.take(name, None, digest or None)
+        to.take(urljoin(root, name), None, digest or None)
 
 
 def parsed(data: bytes, what: str) -> dict[str, Any]:

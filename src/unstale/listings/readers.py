@@ -3,37 +3,55 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from unstale.errors import InputError, require
+from unstale.listings.digest import read_digest
 from unstale.listings.feed import read_feed_entries
+from unstale.listings.folders import read_folder
 from unstale.listings.http_index import read_http_index
+from unstale.listings.links import read_links
 from unstale.listings.objects import read_objects
 from unstale.listings.packages import read_changes, read_debian, read_simple_index
 from unstale.listings.records import ListingPoll, Plain
+from unstale.listings.refs import read_refs
 from unstale.listings.sitemap import read_sitemap
-from unstale.listings.tables import read_refs, read_table
+from unstale.listings.tables import read_catalogue, read_table
 from unstale.listings.taking import MOST_ENTRIES, Scope, Taker
 
 READERS: dict[str, Callable[[bytes, Taker], None]] = {
     "sitemap": read_sitemap,
     "feed": read_feed_entries,
     "index": read_http_index,
+    "folder": read_folder,
     "objects": read_objects,
     "simple": read_simple_index,
     "changes": read_changes,
     "debian": read_debian,
     "refs": read_refs,
     "table": read_table,
+    "catalogue": read_catalogue,
+    "digest": read_digest,
+    "links": read_links,
 }
 #: listings within listings that are followed
 DEEPEST = 4
 
 
 def read_listing(
-    kind: str, data: bytes, base: str, *, now: float, scope: Scope | None = None, most: int = MOST_ENTRIES
+    kind: str,
+    data: bytes,
+    base: str,
+    *,
+    now: float,
+    scope: Scope | None = None,
+    most: int = MOST_ENTRIES,
+    options: Mapping[str, Any] | None = None,
 ) -> ListingPoll:
     """What a listing of this kind says; InputError if it is none. Bad entries are counted, never raised.
+
+    `options` are its owner's: the shape of a table, and whom it may tell of.
 
     >>> page = read_listing("table", b"address,tag\\nhttps://example.org/a,7\\njavascript:x,8\\n",
     ...                     "https://example.org/list.csv", now=2e9)
@@ -41,14 +59,14 @@ def read_listing(
     (['7'], {'another scheme': 1})
     """
     require(kind in READERS, "kind of collection", repr(kind), "is unknown", f"choose one of {', '.join(READERS)}")
-    to = Taker(base, now, scope or Scope.of(base), most)
+    to = Taker(base, now, scope or Scope.of(base), most, options=options or {})
     READERS[kind](data, to)
     return to.poll()
 
 
-def read_plain(kind: str, data: bytes, base: str, now: float) -> Plain:
+def read_plain(kind: str, data: bytes, base: str, now: float, options: Mapping[str, Any] | None = None) -> Plain:
     """`read_listing` within the collection's own scope in plain JSON: for a process beside ours."""
-    return read_listing(kind, data, base, now=now).plain()
+    return read_listing(kind, data, base, now=now, options=options).plain()
 
 
 def read_all(

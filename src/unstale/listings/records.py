@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+#: the channels by which sources can be said to have changed, unasked, and their numbers among collections
+CHANNELS = {"hint": -1, "websub": -2, "webhook": -3}
 #: a listing poll in plain JSON
 Plain = dict[str, Any]
 

@@ -11,7 +11,10 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
 from urllib.parse import urldefrag, urljoin
 
 from unstale.addresses import host_of
@@ -26,6 +29,8 @@ _AHEAD = 86_400.0
 _GRAINS = (
     (re.compile(r"\d{4}-\d\d-\d\d\Z"), 86_400.0),
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?![:\d])"), 60.0),
+    # as folders are shown: others with seconds say parts of them too
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\Z"), 1.0),
 )
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _LOCAL = ("localhost", "localhost.localdomain")
@@ -68,6 +73,17 @@ class Scope:
         return None
 
 
+def patterns(said: object) -> tuple[str, ...]:
+    """Patterns of addresses as an option says them: one, or a list.
+
+    >>> patterns("*/news/*"), patterns(["*.html", "*/"]), patterns(None)
+    (('*/news/*',), ('*.html', '*/'), ())
+    """
+    if isinstance(said, str):
+        return (said,)
+    return tuple(map(str, said)) if isinstance(said, list | tuple) else ()
+
+
 def private(host: str) -> bool:
     """Whether a host is this machine or within a private network, as far as its name tells.
 
@@ -95,11 +111,16 @@ class Taker:
     refused: Counter[str] = field(default_factory=Counter)
     cursor: str | None = None
     complete: bool = True
+    #: what its owner says of the listing's shape, and of whom it may tell: patterns of addresses in `only` and `never`
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def take(self, address: str, time: str | float | None = None, tag: str | None = None) -> bool:
         """One entry as written; of those that come twice the newest counts. False once nothing more is kept."""
-        whole = self._placed(address)
+        whole = self.placed(address)
         if whole is None:
+            return True
+        if not self._wanted(whole):
+            self.refused["not wanted"] += 1
             return True
         at, grain = self._time(time)
         before = self.entries.get(whole)
@@ -116,7 +137,7 @@ class Taker:
 
     def inner(self, address: str) -> None:
         """Another listing that belongs to this one."""
-        whole = self._placed(address)
+        whole = self.placed(address)
         if whole is None or whole in self.more:
             return
         if len(self.more) >= MOST_INNER:
@@ -135,7 +156,8 @@ class Taker:
             dict(sorted(self.refused.items())),
         )
 
-    def _placed(self, address: str) -> str | None:
+    def placed(self, address: str) -> str | None:
+        """An address as written, joined to where the listing is; None if it is refused, which is counted."""
         text = address.strip()
         if not text or len(text) > LONGEST:
             self.refused["too long" if text else "not an address"] += 1
@@ -149,6 +171,12 @@ class Taker:
             self.refused[reason] += 1
             return None
         return whole
+
+    def _wanted(self, address: str) -> bool:
+        only, never = patterns(self.options.get("only")), patterns(self.options.get("never"))
+        return (not only or any(fnmatchcase(address, one) for one in only)) and not any(
+            fnmatchcase(address, one) for one in never
+        )
 
     def _time(self, time: str | float | None) -> tuple[float | None, float]:
         if time is None or time == "":

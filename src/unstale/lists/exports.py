@@ -8,6 +8,7 @@ Rules of this file:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,11 +19,8 @@ from unstale.lists.rows import ListReader
 _WATCHES = (
     "browser_steps",
     "body",
-    "extract_text",
-    "ignore_text",
     "text_should_not_be_present",
     "time_between_check",
-    "trigger_text",
 )
 #: filters of theirs that are no CSS
 _NO_CSS = ("/", "xpath:", "xpath1:", "json:", "jq:", "jqraw:")
@@ -60,9 +58,23 @@ def read_changedetection(text: str, rows: ListReader) -> tuple[str, ...]:
         tags = [*(one for one in named if one), *(old.split(",") if isinstance(old, str) else [])]
         filters = _texts(watch.get("include_filters"))
         css = [one for one in filters if not one.startswith(_NO_CSS)]
-        left |= {"include_filters that are no CSS"} if len(css) < len(filters) else set()
-        normalise = {"keep": css, "selectors": _texts(watch.get("subtractive_selectors"))}
-        _take(rows, number, watch.get("url"), watch.get("title"), tags, normalise, watch.get("headers"), watch)
+        paths = [one.partition(":")[2] for one in filters if one.startswith(("xpath:", "xpath1:"))]
+        paths += [one for one in filters if one.startswith("/") and not one.endswith("/")]
+        left |= {"include_filters that are neither CSS nor XPath"} if len(css) + len(paths) < len(filters) else set()
+        words = {name: _texts(watch.get(name)) for name in ("trigger_text", "ignore_text", "extract_text")}
+        # Between slashes they are expressions, with flags of theirs.
+        left |= {f"{name} that is an expression" for name, all_ in words.items() if any(map(_expression, all_))}
+        plain = {name: [one for one in all_ if not _expression(one)] for name, all_ in words.items()}
+        normalise = {
+            "keep": css,
+            "xpath": paths,
+            "selectors": _texts(watch.get("subtractive_selectors")),
+            "patterns": [re.escape(one) for one in plain["extract_text"]],
+            "drop_patterns": [f"^.*{re.escape(one)}.*$" for one in plain["ignore_text"]],
+        }
+        said = {**watch, "triggers": {"appear": plain["trigger_text"]} if plain["trigger_text"] else {}}
+        said["kind"] = "browser" if watch.get("fetch_backend") == "html_webdriver" else None
+        _take(rows, number, watch.get("url"), watch.get("title"), tags, normalise, watch.get("headers"), said)
     return tuple(sorted(left))
 
 
@@ -100,14 +112,21 @@ def _take(
         "title": str(title or ""),
         "tags": [tag.strip() for tag in map(str, tags) if tag.strip()],
         "normalise": {name: value for name, value in normalise.items() if value},
+        "triggers": said.get("triggers"),
         "headers": {str(name): str(value) for name, value in headers.items()} if isinstance(headers, dict) else {},
     }
     fields: dict[str, Any] = {"address": str(address or "")}
     if any(options.values()):
         fields["options"] = {name: value for name, value in options.items() if value}
+    if said.get("kind"):
+        fields["kind"] = said["kind"]
     if said.get("paused"):
         fields["paused"] = True
     rows.take(number, fields, merge=True)
+
+
+def _expression(text: str) -> bool:
+    return len(text) > 1 and text.startswith("/") and text.rstrip("imsxu").endswith("/")
 
 
 def _named(one: Any, by: str, number: int) -> str:

@@ -13,7 +13,7 @@ from unstale.errors import InputError, require, sentence
 from unstale.units import DAY, parse_duration
 
 #: options that are tables themselves: what a row says is added to what `base` says
-TABLES = ("headers", "normalise")
+TABLES = ("headers", "normalise", "triggers")
 
 
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")

@@ -16,13 +16,14 @@ from unstale.lists.rows import Check, ListReader, Parsed, column
 from unstale.lists.sitemap import read_sitemap
 from unstale.lists.tables import delimiter_of, read_csv, read_jsonl, read_parquet
 from unstale.lists.text import read_text
+from unstale.lists.urlwatch import is_urlwatch, read_urlwatch
 from unstale.ports import Listing
 
 #: bytes of a list, and sitemaps in an index, that are read
 LIMIT, MOST_SITEMAPS = 2**30, 1000
 #: what a packed list may unpack to
 UNPACKED = 2**28
-FORMATS = ("csv", "jsonl", "parquet", "opml", "sitemap", "text", "changedetection", "uptime-kuma")
+FORMATS = ("csv", "jsonl", "parquet", "opml", "sitemap", "text", "changedetection", "uptime-kuma", "urlwatch")
 _ENDINGS = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -82,6 +83,7 @@ def read_list(
             "jsonl": read_jsonl,
             "changedetection": read_changedetection,
             "uptime-kuma": read_uptime_kuma,
+            "urlwatch": read_urlwatch,
         }
         unused = readers[kind](text, rows) or ()
     if not rows.listings and not rows.problems:
@@ -113,6 +115,8 @@ def format_of(name: str, data: bytes) -> str:
         return known
     if head.startswith("{"):
         return exported_by(decoded(data)) or "jsonl"
+    if is_urlwatch(head):
+        return "urlwatch"
     header = head.partition("\n")[0]
     return "csv" if any(column(cell) == "address" for cell in header.split(delimiter_of(header))) else "text"
 

@@ -183,8 +183,8 @@ def template(fields: Mapping[str, Any], base: Listing) -> Listing:
     """
     given = {name: value for name, value in fields.items() if value is not None and value != ""}
     kind = text_of("kind", given["kind"]).strip().lower() if "kind" in given else base.kind
-    if kind:
-        known_kind(kind)
+    # What is dearer by its kind is so where a row names the kind, and nobody the cost.
+    cost = base.cost * (known_kind(kind).cost if kind and kind != base.kind else 1.0)
     host = text_of("host", given["host"]).strip() if "host" in given else base.host
     require(host.isprintable(), "host", repr(host[:40]), "has control characters", "remove them")
     shortest = seconds("min_interval", given["min_interval"]) if "min_interval" in given else base.shortest
@@ -201,7 +201,7 @@ def template(fields: Mapping[str, Any], base: Listing) -> Listing:
         base.address,
         kind,
         number_of("weight", given, base.weight, least=0.0),
-        number_of("cost", given, base.cost, above=0.0),
+        number_of("cost", given, cost, above=0.0),
         host,
         shortest,
         longest,

@@ -7,9 +7,6 @@ import io
 import json
 from collections.abc import Iterable
 
-import pyarrow as pa
-import pyarrow.parquet
-
 from unstale.errors import InputError, sentence
 from unstale.lists.rows import ListReader, column
 
@@ -74,6 +71,9 @@ def read_jsonl(text: str, rows: ListReader) -> tuple[str, ...]:
 
 def read_parquet(data: bytes, rows: ListReader) -> tuple[str, ...]:
     """A Parquet file; its rows count from 1."""
+    import pyarrow as pa  # the other tables need none of it
+    import pyarrow.parquet
+
     try:
         table = pyarrow.parquet.read_table(pa.BufferReader(data))
     except (pa.ArrowException, OSError) as error:

@@ -14,8 +14,9 @@ from xml.sax.saxutils import quoteattr
 
 from unstale.addresses import host_of, kind_of
 from unstale.errors import InputError, sentence
+from unstale.kinds import KINDS
 from unstale.lists.opml import PREFIX
-from unstale.ports import Listing
+from unstale.ports import Listing, tags_of
 from unstale.secrecy import shown_address
 from unstale.writing import whole_file
 
@@ -51,7 +52,7 @@ def fields(listing: Listing) -> dict[str, Any]:
         found["kind"] = listing.kind
     if listing.weight != 1.0:
         found["weight"] = listing.weight
-    if listing.cost != 1.0:
+    if listing.cost != 1.0 or (listing.kind in KINDS and KINDS[listing.kind].cost != 1.0):
         found["cost"] = listing.cost
     if listing.host != host_of(listing.address):
         found["host"] = listing.host
@@ -100,6 +101,8 @@ def _opml(listings: Iterable[Listing], out: TextIO) -> int:
     count = 0
     out.write('<?xml version="1.0" encoding="UTF-8"?>\n<opml version="2.0" xmlns:unstale="urn:unstale">\n')
     out.write("<head><title>Sources</title></head>\n<body>\n")
+    # Folders of a reader are tags here: a source stands in that of its first one, and keeps all of them.
+    folders: dict[str, list[str]] = {}
     for listing in listings:
         known = _texts(listing)
         # The text is for people; the title that counts stands in the options.
@@ -107,10 +110,19 @@ def _opml(listings: Iterable[Listing], out: TextIO) -> int:
         own = {"type": "rss", "text": title or known["address"], "xmlUrl": known.pop("address")}
         own |= {f"{PREFIX}{name}": text for name, text in known.items()}
         own[f"{PREFIX}kind"] = listing.kind
-        out.write(f"<outline {' '.join(f'{name}={quoteattr(text)}' for name, text in own.items())}/>\n")
+        line = f"<outline {' '.join(f'{name}={quoteattr(text)}' for name, text in own.items())}/>\n"
+        folders.setdefault(_folder(listing), []).append(line)
         count += 1
+    for name, lines in folders.items():
+        out.writelines([f"<outline text={quoteattr(name)}>\n", *lines, "</outline>\n"] if name else lines)
     out.write("</body>\n</opml>\n")
     return count
+
+
+def _folder(listing: Listing) -> str:
+    """The folder of a source: its first tag, if that reads back as it is."""
+    tag = next(iter(tags_of(listing.options)), "")
+    return tag if tag == tag.strip() and tag.isprintable() else ""
 
 
 _WRITERS: dict[str, Callable[[Iterable[Listing], TextIO], int]] = {

@@ -73,6 +73,10 @@ class Changing:
     def __len__(self) -> int:
         return len(self.rate)
 
+    def otherwise(self) -> Changing:
+        """As many sources that change by the same laws at the same rates, but at other times."""
+        return Changing(self._shapes, self.rate, seed=(self.seed + 1) % 2**53, start=self.start)
+
     def at(self, i: int, t: float) -> tuple[int, float, float]:
         """The version of source i at t (how often it has changed), since when it is that, and until when."""
         if t < self._first[i]:

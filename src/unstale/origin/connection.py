@@ -7,8 +7,7 @@ import re
 from email.utils import formatdate, parsedate_to_datetime
 from typing import TYPE_CHECKING, cast
 
-from unstale.origin.hostile import BROKEN, DONE, KINDS, SAID
-from unstale.origin.hostile_table import TABLE
+from unstale.origin.hostile import ACTS, ALWAYS, BROKEN, KINDS, SAID
 from unstale.replica_list import ASKING, RECENT
 
 if TYPE_CHECKING:
@@ -123,13 +122,13 @@ class OriginConnection(asyncio.Protocol):
             known = ", ".join(KINDS).encode()
             return self._say(method, path, t, -1, 404, b"Not Found", b"", b"one of " + known + b"\n")
         self._origin.log.note(t, method, path, -1, 0)
-        if kind in DONE:
-            self._taken = asyncio.ensure_future(DONE[kind](self.transport))
+        if kind in ACTS:
+            self._taken = asyncio.ensure_future(ACTS[kind](self.transport))
             self._origin.tasks.add(self._taken)
             self._taken.add_done_callback(self._origin.tasks.discard)
             return None
-        self.transport.write(TABLE[kind].speech if kind in TABLE else SAID[kind]())
-        if kind in TABLE or kind in BROKEN:
+        self.transport.write(ALWAYS[kind].speech if kind in ALWAYS else SAID[kind]())
+        if kind in ALWAYS or kind in BROKEN:
             self.transport.close()
         return None
 

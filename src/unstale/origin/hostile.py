@@ -12,7 +12,9 @@ import zlib
 from collections.abc import Awaitable, Callable
 from functools import cache
 
+from unstale.origin.hostile_crossed import CROSSED
 from unstale.origin.hostile_table import TABLE
+from unstale.origin.hostile_timed import TIMED
 
 #: decoded size of the bomb in bytes, size of the huge headers, and seconds between the bytes of a drip
 BOMB, HEADERS, DRIP = 64 * 2**20, 2**20, 0.05
@@ -99,5 +101,7 @@ DONE: dict[str, Callable[[asyncio.Transport], Awaitable[None]]] = {
     "endless": _endless,
     "reset": _reset,
 }
+#: all that is done, and what is said and always the same
+ACTS, ALWAYS = DONE | TIMED, TABLE | CROSSED
 #: every way to misbehave: what is said anew each time, what is done, and what is always the same
-KINDS = (*SAID, *DONE, *TABLE)
+KINDS = (*SAID, *ACTS, *ALWAYS)

@@ -1,4 +1,4 @@
-"""A hundred ways to answer wrongly, as bytes: `/hostile/<kind>` says them and closes the connection.
+"""Ways to answer wrongly, as bytes, each by itself: `/hostile/<kind>` says them and closes the connection.
 
 Rules of this file:
 1. A row is what is said and whether it may count as an answer: what is odd but whole may, what was cut or could be read
@@ -45,6 +45,27 @@ REFUSALS = (
     505,
 )
 ODD_STATUSES = (205, 206, 207, 226, 300, 305, 306, 511, 520, 530, 599, 600, 999)
+
+
+#: where redirects lead that lead to no answer
+PLACES = {
+    "nowhere": b"",
+    "to-a-file": b"file:///etc/passwd",
+    "to-ftp": b"ftp://127.0.0.1/",
+    "to-gopher": b"gopher://127.0.0.1:70/_x",
+    "to-data": b"data:text/plain,hello",
+    "to-javascript": b"javascript:alert(1)",
+    "to-odd-port": b"http://127.0.0.1:99999999/",
+    "to-no-host": b"http:///x",
+    "to-bad-host": b"http://exa mple..org/",
+    "to-user": b"http://user:secret@127.0.0.1:1/",
+    "to-metadata": b"http://169.254.169.254/latest/meta-data/",
+    "to-private": b"http://10.0.0.1/",
+    "to-mapped": b"http://[::ffff:10.0.0.1]/",
+    "to-number": b"http://167772161/",
+    "to-a-very-long-place": b"/" + b"a" * 100_000,
+    "to-control-characters": b"/a\x01b",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,31 +199,15 @@ def _coded(name: str, body: bytes) -> bytes:
     return _said(head=head, body=body)
 
 
+def redirect(status: int, place: bytes) -> bytes:
+    """An answer that leads elsewhere."""
+    return _said(b"HTTP/1.1 %d Found\r\nLocation: %s\r\n" % (status, place), b"Content-Length: 0\r\n", b"")
+
+
 def _redirects() -> Iterator[tuple[str, Behaviour]]:
     """Where it leads; none of these leads to an answer."""
-    places = {
-        "nowhere": b"",
-        "to-a-file": b"file:///etc/passwd",
-        "to-ftp": b"ftp://127.0.0.1/",
-        "to-gopher": b"gopher://127.0.0.1:70/_x",
-        "to-data": b"data:text/plain,hello",
-        "to-javascript": b"javascript:alert(1)",
-        "to-odd-port": b"http://127.0.0.1:99999999/",
-        "to-no-host": b"http:///x",
-        "to-bad-host": b"http://exa mple..org/",
-        "to-user": b"http://user:secret@127.0.0.1:1/",
-        "to-metadata": b"http://169.254.169.254/latest/meta-data/",
-        "to-private": b"http://10.0.0.1/",
-        "to-mapped": b"http://[::ffff:10.0.0.1]/",
-        "to-number": b"http://167772161/",
-        "to-a-very-long-place": b"/" + b"a" * 100_000,
-        "to-control-characters": b"/a\x01b",
-    }
-    for name, place in places.items():
-        yield (
-            f"redirect-{name}",
-            Behaviour(_said(b"HTTP/1.1 302 Found\r\nLocation: %s\r\n" % place, b"Content-Length: 0\r\n", b"")),
-        )
+    for name, place in PLACES.items():
+        yield f"redirect-{name}", Behaviour(redirect(302, place))
     yield "redirect-without-place", Behaviour(_said(b"HTTP/1.1 301 Moved\r\n", b"Content-Length: 0\r\n", b""))
 
 

@@ -2,7 +2,9 @@
 
 /s/0 … /s/N-1         the sources                     /list.txt, /list.csv    their addresses
 /feed/0 … /feed/N-1   the same as Atom feeds          /sitemap.xml            with the times of their last changes
-/                     where to begin                  /truth.csv              every change so far: source, t
+/s/                   as the index of a folder        /lying-sitemap.xml      with times of changes that never were
+/                     where to begin                  /recent.atom            the sources that changed last
+                                                      /truth.csv              every change so far: source, t
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property, partial
 from html import escape
 
@@ -21,9 +22,10 @@ from unstale.core.checks import number
 from unstale.core.processes.named import named
 from unstale.core.trace import Trace
 from unstale.origin.changes import Changing, spread_rates
+from unstale.origin.listings import folder, moment, recent, sitemap
 
-#: changes that a feed tells, and addresses that the format of sitemaps allows in one file
-ENTRIES, SITEMAP = 20, 50_000
+#: changes that the feed of a source tells
+ENTRIES = 20
 _WORDS = (
     "a copy is fresh until its source changes and nobody tells so we poll and what a poll finds teaches how long to "
     "wait before the next one while the budget lasts for sources that change too fast are better left alone "
@@ -64,6 +66,7 @@ class Site:
         # Two origins never share a validator, so a copy of one is not taken for current at the other.
         self._edition = f"{int(changing.start * 1e3):x}.{changing.seed:x}"
         self._held: dict[bytes, Document] = {}
+        self._lie: Changing | None = None
 
     @classmethod
     def of(
@@ -95,18 +98,21 @@ class Site:
         held = self._held.get(path)
         if held is not None and held.since <= t < held.until:
             return held
-        folder, _, name = path[1:].partition(b"/")
-        if folder in (b"s", b"feed") and (i := self._row(name)) is not None:
-            document = self._source(i, t) if folder == b"s" else self._feed(i, t, base)
+        where, _, name = path[1:].partition(b"/")
+        if where in (b"s", b"feed") and (i := self._row(name)) is not None:
+            document = self._source(i, t) if where == b"s" else self._feed(i, t, base)
             self._held[path] = document
             return document
         lists: dict[bytes, tuple[bytes, Callable[[], str]]] = {
             b"/": (_HTML, partial(self._index, base)),
             b"/list.txt": (_TEXT, lambda: "".join(f"{base}{path}\n" for path in self.paths)),
             b"/list.csv": (_CSV, lambda: "address,weight\n" + "".join(f"{base}{path},1\n" for path in self.paths)),
-            b"/sitemap.xml": (_XML, partial(self._sitemap, base, t)),
+            b"/sitemap.xml": (_XML, lambda: sitemap(base, self.paths, self._changed(t))),
+            b"/lying-sitemap.xml": (_XML, lambda: sitemap(base, self.paths, self._lied(t))),
+            b"/recent.atom": (_ATOM, lambda: recent(base, self.paths, self._changed(t), self.changing.start)),
+            b"/s/": (_HTML, lambda: folder(self.paths, self._changed(t))),
             b"/truth.csv": (_CSV, partial(self._truth, base, t)),
-            b"/robots.txt": (_TEXT, lambda: "User-agent: *\nDisallow:\n"),
+            b"/robots.txt": (_TEXT, lambda: f"User-agent: *\nDisallow:\nSitemap: {base}/sitemap.xml\n"),
         }
         if path not in lists:
             return None
@@ -130,7 +136,7 @@ class Site:
         head = (
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Source {i}, version {version}</title>'
             f"</head>\n<body><h1>Source {i}</h1>\n<p>This is version {version}, as it is since "
-            f"<time>{_moment(since)}</time>.</p>\n<p>"
+            f"<time>{moment(since)}</time>.</p>\n<p>"
         ).encode()
         tail = b"</p></body></html>\n"
         room = max(self._size - len(head) - len(tail), 0)
@@ -146,20 +152,20 @@ class Site:
         home = escape(f"{base}/s/{i}")
         recent = list(enumerate(self.changing.times(i, since).tolist(), 1))[-ENTRIES:] if version else []
         entries = "".join(
-            f"<entry><id>{home}#{number}</id><title>Version {number}</title><updated>{_moment(at)}</updated>"
+            f"<entry><id>{home}#{number}</id><title>Version {number}</title><updated>{moment(at)}</updated>"
             f'<link href="{home}"/></entry>\n'
             for number, at in reversed(recent)
         )
         return (
             f'<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom"><id>{home}</id>'
-            f"<title>Source {i}</title><author><name>origin</name></author><updated>{_moment(since)}</updated>\n"
+            f"<title>Source {i}</title><author><name>origin</name></author><updated>{moment(since)}</updated>\n"
             f"{entries}</feed>\n"
         ).encode()
 
     def _index(self, base: str) -> str:
         lists = "".join(
             f'<li><a href="{p}">{p}</a></li>'
-            for p in ("/list.csv", "/list.txt", "/sitemap.xml", "/truth.csv", "/feed/0")
+            for p in ("/list.csv", "/list.txt", "/sitemap.xml", "/recent.atom", "/s/", "/truth.csv", "/feed/0")
         )
         links = " ".join(f'<a href="{path}">{path}</a>' for path in self.paths[:100])
         return (
@@ -168,22 +174,18 @@ class Site:
             f"{escape(base)}/list.csv</code></p>\n<ul>{lists}</ul>\n<p>{links}</p></body></html>\n"
         )
 
-    def _sitemap(self, base: str, t: float) -> str:
-        rows = "".join(
-            f"<url><loc>{escape(base + path)}</loc><lastmod>{_moment(self.changing.at(i, t)[1])}</lastmod></url>\n"
-            for i, path in enumerate(self.paths[:SITEMAP])
-        )
-        return (
-            '<?xml version="1.0" encoding="utf-8"?>\n'
-            f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{rows}</urlset>\n'
-        )
+    def _changed(self, t: float) -> Callable[[int], float]:
+        return lambda i: self.changing.at(i, t)[1]
+
+    def _lied(self, t: float) -> Callable[[int], float]:
+        """Times of changes by the same laws that have nothing to do with those of the sources."""
+        if self._lie is None:
+            self._lie = self.changing.otherwise()
+        lie = self._lie
+        return lambda i: lie.at(i, t)[1]
 
     def _truth(self, base: str, t: float) -> str:
         truth = self.truth(t, base)
         which = np.repeat(np.arange(len(truth)), truth.counts()).tolist()
         rows = (f"{truth.names[i]},{at!r}\n" for i, at in zip(which, truth.times.tolist(), strict=True))
         return "source,t\n" + "".join(rows)
-
-
-def _moment(t: float) -> str:
-    return datetime.fromtimestamp(t, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

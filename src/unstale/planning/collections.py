@@ -1,14 +1,9 @@
-"""Plans with collections: two tables in, one plan out, with listing polls, polls of members and what certifies them.
-
-Rules of this file:
-1. The column `collection` of the sources names a row of the table of collections; empty means none.
-2. Bare numbers are per day, or days, as in the table of sources.
-"""
+"""Plans with collections: two tables in, one plan out, with listing polls, polls of members and what certifies them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -21,80 +16,13 @@ from unstale.core.baselines import uniform
 from unstale.core.checks import Floats
 from unstale.core.fleet import Fleet
 from unstale.core.price import plan as plan_alone
-from unstale.core.signals.answers import CollectionTable, Rows
-from unstale.core.signals.plan import CollectedFleet, CollectedPlan, least_collected, plan_collected
+from unstale.core.signals.collected_market import CollectedFleet
+from unstale.core.signals.plan import CollectedPlan, least_collected, plan_collected
 from unstale.core.values import PoissonFreshness
-from unstale.errors import InputError, require, sentence
-from unstale.planning.table import TableColumns, as_table, number_column, text_column, unique_ids
-from unstale.units import format_duration, parse_duration, parse_rate
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CollectionRows:
-    """A checked table of collections, and the collection of each source."""
-
-    table: pa.Table
-    columns: CollectionTable
-    member: Rows
-
-
-def collection_rows(data: Any, sources: TableColumns) -> CollectionRows:
-    """Check the table of collections (id; cost, min_interval, max_interval, recall, precision), and who belongs."""
-    table = as_table(data)
-    names = set(table.column_names)
-    require("id" in names, "collections", "without a column id", "must name each collection", "add a column id")
-    unique_ids(table)
-
-    def column(name: str, default: float, **rule: Any) -> Floats:
-        if name not in names:
-            return np.full(table.num_rows, default)
-        return number_column(table, name, default, **rule)
-
-    columns = CollectionTable(
-        column("cost", 1.0, above=0.0),
-        column("min_interval", 0.0, least=0.0, parse=parse_duration),
-        column("max_interval", np.inf, above=0.0, parse=parse_duration),
-        column("recall", 1.0, least=0.0, most=1.0),
-        column("precision", 1.0, above=0.0, most=1.0),
-    )
-    crossed = columns.shortest > columns.longest
-    if crossed.any():
-        row = int(np.argmax(crossed))
-        raise InputError(
-            sentence(
-                f"row {row + 1}: min_interval",
-                f"{columns.shortest[row]:g}",
-                f"must not exceed max_interval {columns.longest[row]:g}",
-                "swap them",
-            )
-        )
-    return CollectionRows(table, columns, _members(table, sources))
-
-
-def _members(table: pa.Table, sources: TableColumns) -> Rows:
-    given = text_column(sources.table, set(sources.table.column_names), "collection")
-    require(
-        given is not None,
-        "collections",
-        "given",
-        "need a column collection in the table of sources",
-        "add it: the id of the collection that tells about each source",
-    )
-    assert given is not None
-    known = {text: k for k, text in enumerate(pc.cast(table.column("id"), pa.string()).to_pylist())}
-    member = np.full(len(given), -1, np.intp)
-    for i, text in enumerate(given):
-        if text in (None, ""):
-            continue
-        require(
-            text in known,
-            f"row {i + 1}: collection",
-            repr(text),
-            "is not in the table of collections",
-            "add it there, or correct its spelling",
-        )
-        member[i] = known[text]
-    return member
+from unstale.errors import require
+from unstale.planning.collection_rows import CollectionRows, collection_rows, hosts_of_collections
+from unstale.planning.table import TableColumns
+from unstale.units import format_duration, parse_rate
 
 
 class CollectedFleetPlan:
@@ -265,22 +193,23 @@ def plan_with_collections(
         "are planned for freshness, Poisson changes and polls in fixed order alone",
         "leave out objective, order and process, or the collections",
     )
-    require(
-        host_cap is None,
-        "host_cap",
-        host_cap,
-        "is not known together with collections",
-        "leave one of them out, or plan the busy hosts alone",
-    )
+    from unstale.planning.planner import caps_of
+
     rows = collection_rows(collections, sources)
+    cap = caps_of(sources, host_cap)
     fleet = Fleet.of(
         PoissonFreshness(sources.change_rate),
         weight=sources.weight,
         cost=sources.cost,
+        host=sources.host if cap is not None else None,
+        cap=cap,
         shortest=sources.min_interval,
         longest=sources.max_interval,
+        host_names=sources.host_names,
     )
-    problem = CollectedFleet(fleet, rows.member, rows.columns)
+    problem = CollectedFleet(
+        fleet, rows.member, rows.columns, hosts_of_collections(rows, sources) if cap is not None else None
+    )
     if budget is not None:
         return CollectedFleetPlan(sources, rows, plan_collected(problem, parse_rate(budget, "budget")))
     assert target is not None

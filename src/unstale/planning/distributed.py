@@ -9,92 +9,41 @@ Rules of this file:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from unstale.core.certificate import slack
 from unstale.core.checks import LARGEST, Floats, number
 from unstale.core.roots.meeting import HUGE, meet
 from unstale.core.sketch import Sketch
 from unstale.errors import InfeasibleError, InputError, require, sentence
+from unstale.planning.by_host import HostCaps, grouped
 from unstale.planning.engines import PartsRunner
-from unstale.planning.parts import files_of, parts_of, prepare, tidy
+from unstale.planning.parts import FleetPart, files_of, parts_of, prepare, tidy
+from unstale.planning.parts_plan import Decision, PartsPlan, together
 from unstale.planning.planner import plan as plan_table
 from unstale.planning.tasks import (
-    Decision,
     Inventory,
-    MeasuredPlan,
     PartTerms,
     Rivals,
     Sums,
     shutting_price,
     take_inventory,
     tally,
-    together,
     write_plan,
 )
+from unstale.planning.twice import refuse_twice
 from unstale.units import parse_rate
 
 #: how exactly spending meets the budget; the price is as exact, to a factor of two
 RTOL = 1e-11
 #: sources in the sample that gives a first price where no sketch does
 SAMPLE = 65_536
-
-
-@dataclass(frozen=True, slots=True)
-class PartsPlan:
-    """The plan of a fleet in parts, in numbers per day; its intervals are in the files that were written."""
-
-    objective: str
-    sources: int
-    budget: float
-    decision: Decision
-    measured: MeasuredPlan
-    #: Σ weight
-    weight: float
-    #: how often the fleet was read until the price was known
-    passes: int
-    files: int
-
-    @property
-    def price(self) -> float:
-        """Weighted staleness that one more unit of budget per day would remove."""
-        return self.decision.price
-
-    @property
-    def spent(self) -> float:
-        return self.measured.spent
-
-    def summary(self) -> dict[str, Any]:
-        """The plan in numbers, as that of one table has them."""
-        fresh = {
-            k: getattr(self.measured, k) / self.weight if self.weight else 1.0
-            for k in ("freshness", "uniform", "proportional")
-        }
-        return {
-            "objective": self.objective,
-            "sources": self.sources,
-            "price": self.price,
-            "spent": self.spent,
-            "budget": self.budget,
-            "freshness": fresh["freshness"],
-            "freshness_uniform": fresh["uniform"],
-            "freshness_proportional": fresh["proportional"],
-            "abandoned": self.measured.abandoned,
-            "certificate": {
-                "budget": slack(self.spent, self.budget, self.price),
-                "stationary": self.measured.stationary,
-                "at_bounds": self.measured.at_bounds,
-                "hosts": 0.0,
-            },
-        }
 
 
 def plan_parts(
@@ -105,14 +54,15 @@ def plan_parts(
     target: float | None = None,
     objective: str = "freshness",
     order: str = "fixed",
+    host_cap: float | str | Mapping[str, float | str] | None = None,
     output: str | None = None,
     stage: Callable[[str], None] = lambda name: None,
 ) -> PartsPlan:
     """The plan of `unstale.plan` for a fleet in Parquet files, found by the workers of an engine.
 
     `pattern` is a file, a folder or `folder/*.parquet`. With `output`, a folder, each file is written there under its
-    name, with the columns that a plan adds. Price and rates are those of one machine to about 1e-10. Two limits:
-    caps of hosts are not known here, and that an id stands twice is not noticed.
+    name, with the columns that a plan adds. Price and rates are those of one machine to about 1e-10. With `host_cap`
+    the sources are brought together by host first, and the plan is in files `hosts-00000.parquet` and so on.
     """
     require(
         (budget is None) != (target is None),
@@ -121,7 +71,7 @@ def plan_parts(
         "or target must be given, and not both",
         "give budget='1000/day', or target=0.9",
     )
-    terms, by_staleness = PartTerms(objective, order), target is not None
+    caps = None if host_cap is None else HostCaps.of(host_cap)
     goal = _goal(budget, target, objective)
     stage("looking")
     files = files_of(pattern)
@@ -130,9 +80,35 @@ def plan_parts(
         output = output if "://" in output else str(Path(output).absolute())
         prepare(files, output)
     by_file = [parts for parts in engine.map(parts_of, files) if parts]
+    every = [part for each in by_file for part in each]
+    require(sum(part.rows for part in every), "files", repr(pattern), "have no sources", "give at least one row")
+    stage("comparing ids")
+    refuse_twice(every, engine)
+    asked = _PartsQuestion(PartTerms(objective, order, caps), goal, target is not None, output)
+    if caps is None:
+        return _planned(by_file, engine, asked, stage)
+    stage("joining hosts")
+    with grouped(every, caps, engine, output) as shards:
+        return _planned([[shard] for shard in shards], engine, asked, stage)
+
+
+@dataclass(frozen=True, slots=True)
+class _PartsQuestion:
+    """What is asked for: the terms, a budget or a mean penalty, and where the plan goes."""
+
+    terms: PartTerms
+    goal: float
+    by_staleness: bool
+    output: str | None
+
+
+def _planned(
+    by_file: Sequence[Sequence[FleetPart]], engine: PartsRunner, asked: _PartsQuestion, stage: Callable[[str], None]
+) -> PartsPlan:
+    """The plan of parts, each file's together."""
+    terms, goal, by_staleness, output = asked.terms, asked.goal, asked.by_staleness, asked.output
     parts = [part for each in by_file for part in each]
     sources = sum(part.rows for part in parts)
-    require(sources, "files", repr(pattern), "have no sources", "give at least one row")
     stage("sketching")
     inventory = engine.map(take_inventory, parts, terms, max(sources // SAMPLE, 1))
     passes = 0
@@ -149,9 +125,9 @@ def plan_parts(
     rivals = Rivals(decision.spent / fleet.cost, decision.spent / fleet.mass if fleet.mass else 0.0)
     measured = together(engine.map(write_plan, by_file, terms, decision, rivals, output))
     if output is not None:
-        tidy(files, output)
+        tidy([parts[0].file for parts in by_file], output)
     spends = measured.spent if by_staleness else goal
-    return PartsPlan(objective, sources, spends, decision, measured, fleet.weight, passes, len(files))
+    return PartsPlan(terms.objective, sources, spends, decision, measured, fleet.weight, passes, len(by_file))
 
 
 class _Fleet:
@@ -220,7 +196,11 @@ class _Fleet:
         root = meet(total, np.array([meant]), np.array([start]), rtol=RTOL)
         if not root.jump[0]:
             at, sums = next(side for side in sides.values() if side[0] == root.at[0])
-            return Decision(at, sums.spent)
+            have = self._have(sums)
+            if self.by_staleness or not (sums.slope < 0.0 and have > 0.0):
+                return Decision(at, sums.spent)
+            # One more step of Newton costs no pass, and squares the error that is left.
+            return Decision(at * math.exp(-math.log(have / meant) * have / (sums.slope * at)), sums.spent)
         require(
             1e-300 <= root.low[0] < HUGE,
             "target" if self.by_staleness else "budget",

@@ -11,9 +11,11 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs
@@ -37,6 +39,8 @@ class FleetPart:
     last: int
     row: int
     rows: int
+    #: whether all of it is read at once: its sources belong together
+    whole: bool = False
 
 
 def files_of(pattern: str) -> list[str]:
@@ -74,7 +78,8 @@ def batches(part: FleetPart, columns: Sequence[str] | None = None) -> Iterator[t
         groups = range(part.first, part.last)
         try:
             # one thread: the engine has a worker per core already
-            for batch in opened.iter_batches(BATCH, row_groups=groups, columns=names, use_threads=False):
+            size = part.rows if part.whole else BATCH
+            for batch in opened.iter_batches(size, row_groups=groups, columns=names, use_threads=False):
                 yield row, pa.Table.from_batches([batch])
                 row += batch.num_rows
         except (pa.ArrowInvalid, OSError) as error:
@@ -92,11 +97,8 @@ def target_of(file: str, folder: str) -> str:
 
 def write_batches(tables: Iterator[pa.Table], file: str) -> None:
     """Write tables of one form into a file, each as a row group."""
-    system, path = _place(file)
     try:
-        # two workers may write one file, if the first was thought lost: each has its own draft
-        local = isinstance(system, pyarrow.fs.LocalFileSystem)
-        with whole_file(path) if local else system.open_output_stream(path) as sink:
+        with sink_of(file) as sink:
             first = next(tables)
             # numbers seldom repeat, and a dictionary of them takes longer than all the rest
             texts = [field.name for field in first.schema if pa.types.is_string(field.type)]
@@ -105,7 +107,15 @@ def write_batches(tables: Iterator[pa.Table], file: str) -> None:
                 for table in tables:
                     out.write_table(table)
     except OSError as error:
-        raise _unwritable(file, error) from None
+        raise unwritable(file, error) from None
+
+
+def sink_of(file: str) -> AbstractContextManager[Any]:
+    """A file to be written, whole or not at all."""
+    system, path = place_of(file)
+    # two workers may write one file, if the first was thought lost: each has its own draft
+    local = isinstance(system, pyarrow.fs.LocalFileSystem)
+    return whole_file(path) if local else system.open_output_stream(path)
 
 
 def prepare(files: Sequence[str], folder: str) -> None:
@@ -115,16 +125,16 @@ def prepare(files: Sequence[str], folder: str) -> None:
     require(twice is None, "file", repr(twice), "is there twice, in two folders", "plan them under different names")
     clash = next((f for f in files if _same(f, target_of(f, folder))), None)
     require(clash is None, "output", repr(folder), "is the folder that is read", "choose another")
-    system, path = _place(folder)
+    system, path = place_of(folder)
     try:
         system.create_dir(path, recursive=True)
     except OSError as error:
-        raise _unwritable(folder, error) from None
+        raise unwritable(folder, error) from None
 
 
 def tidy(files: Sequence[str], folder: str) -> None:
     """Remove the drafts of workers that died while writing."""
-    system, path = _place(folder)
+    system, path = place_of(folder)
     if isinstance(system, pyarrow.fs.LocalFileSystem):
         for file in files:
             for draft in Path(path).glob(f".{glob.escape(PurePosixPath(file).name)}.????????"):
@@ -133,7 +143,7 @@ def tidy(files: Sequence[str], folder: str) -> None:
 
 def _matching(pattern: str) -> list[str]:
     # absolute, because workers may stand elsewhere
-    system, path = _place(pattern if "://" in pattern else str(Path(pattern).absolute()))
+    system, path = place_of(pattern if "://" in pattern else str(Path(pattern).absolute()))
     scheme = pattern.partition("://")[0] + "://" if "://" in pattern else ""
     wild = re.search(r"[*?[]", path)
     try:
@@ -149,7 +159,8 @@ def _matching(pattern: str) -> list[str]:
     return [scheme + info.path for info in listed if info.is_file and fnmatch(info.path, wanted)]
 
 
-def _place(file: str) -> tuple[pyarrow.fs.FileSystem, str]:
+def place_of(file: str) -> tuple[pyarrow.fs.FileSystem, str]:
+    """The file system of a file or folder, and its path there."""
     if "://" not in file:
         return pyarrow.fs.LocalFileSystem(), file
     try:
@@ -162,7 +173,7 @@ def _place(file: str) -> tuple[pyarrow.fs.FileSystem, str]:
 
 
 def _opened(file: str) -> pq.ParquetFile:
-    system, path = _place(file)
+    system, path = place_of(file)
     try:
         return pq.ParquetFile(path, filesystem=system, buffer_size=1 << 20, pre_buffer=False)
     except FileNotFoundError:
@@ -177,7 +188,8 @@ def _unreadable(file: str, error: Exception) -> InputError:
     return InputError(sentence("file", repr(file), "cannot be read as parquet", _reason(error)))
 
 
-def _unwritable(place: str, error: Exception) -> InputError:
+def unwritable(place: str, error: Exception) -> InputError:
+    """What to raise where nothing can be written."""
     return InputError(sentence("output", repr(place), f"cannot be written ({_reason(error)})", "choose another"))
 
 
@@ -186,7 +198,7 @@ def _reason(error: Exception) -> str:
 
 
 def _same(a: str, b: str) -> bool:
-    (one, first), (two, second) = _place(a), _place(b)
+    (one, first), (two, second) = place_of(a), place_of(b)
     if isinstance(one, pyarrow.fs.LocalFileSystem) and isinstance(two, pyarrow.fs.LocalFileSystem):
         return Path(first).resolve() == Path(second).resolve()
     return one.equals(two) and first == second

@@ -135,7 +135,7 @@ def plan_columns(
         weight=sources.weight,
         cost=sources.cost,
         host=sources.host,
-        cap=_caps(sources, host_cap),
+        cap=caps_of(sources, host_cap),
         shortest=sources.min_interval,
         longest=sources.max_interval,
         host_names=sources.host_names,
@@ -149,7 +149,7 @@ def plan_columns(
     return FleetPlan(sources, price.least_budget(problem, target), objective, order)
 
 
-def _caps(sources: TableColumns, host_cap: float | str | Mapping[str, float | str] | None) -> Floats | None:
+def caps_of(sources: TableColumns, host_cap: float | str | Mapping[str, float | str] | None) -> Floats | None:
     """Polls per day each host allows: one number for all, or one per named host."""
     if host_cap is None:
         return None

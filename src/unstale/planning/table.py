@@ -94,7 +94,12 @@ def columns(data: Any) -> TableColumns:
     if table.num_rows == 0:
         raise InputError(sentence("table", "with 0 rows", "has no sources", "give at least one row"))
     unique_ids(table)
-    host, host_names = _hosts(table, names)
+    return checked(table, names)
+
+
+def checked(table: pa.Table, names: set[str], with_hosts: bool = True) -> TableColumns:
+    """The columns of these names, each row by its rules; hosts only if asked for."""
+    host, host_names = host_codes(table, names) if with_hosts else (None, [])
     return TableColumns(
         table=table,
         change_rate=_change_rate(table, names),
@@ -239,7 +244,7 @@ def unique_ids(table: pa.Table) -> None:
     )
 
 
-def _hosts(table: pa.Table, names: set[str]) -> tuple[NDArray[np.intp] | None, list[str]]:
+def host_codes(table: pa.Table, names: set[str]) -> tuple[NDArray[np.intp] | None, list[str]]:
     """Host codes and names. A source without a host is its own: no other shares its cap."""
     texts = text_column(table, names, "host")
     if texts is None:

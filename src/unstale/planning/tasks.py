@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from unstale.core import kernels, price
-from unstale.core.checks import LARGEST, Floats
+from unstale.core.checks import Floats
 from unstale.core.fleet import Fleet
 from unstale.core.kernels import passes
 from unstale.core.market import Market
@@ -24,10 +24,11 @@ from unstale.core.plan import Plan
 from unstale.core.sketch import Sketch
 from unstale.core.values import PoissonFreshness
 from unstale.errors import InputError, require
+from unstale.planning.by_host import HostCaps
 from unstale.planning.fleet_plan import FleetPlan, table_value
 from unstale.planning.parts import FleetPart, batches, target_of, write_batches
-from unstale.planning.table import TableColumns, _change_rate, _optional, as_table, text_column
-from unstale.units import parse_duration
+from unstale.planning.parts_plan import Decision, MeasuredPlan, together
+from unstale.planning.table import TableColumns, as_table, checked
 
 #: the columns a price depends on; id is read to name a row that breaks a rule
 COLUMNS = (
@@ -41,15 +42,18 @@ COLUMNS = (
     "min_interval",
     "max_interval",
     "process",
+    "host",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class PartTerms:
-    """What the polls are for, and how they come: `objective` and `order` of a plan."""
+    """What the polls are for, how they come, and how many hosts allow: the terms of a plan but its budget."""
 
     objective: str
     order: str
+    #: what hosts allow, if anything: then each part has its hosts whole, and is read at once
+    caps: HostCaps | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,34 +81,11 @@ class Sums:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """The price, and what is spent; where spending jumps, a share of the plan is that of the next price below."""
-
-    price: float
-    spent: float
-    cheaper: float = 0.0
-    share: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Rivals:
     """Polls per source, and per change of a source, if the same were spent without a thought."""
 
     uniform: float
     proportional: float
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredPlan:
-    """What a plan comes to: Σ weight·freshness of it and its rivals, and the worst residuals of its certificate."""
-
-    spent: float
-    freshness: float
-    uniform: float
-    proportional: float
-    abandoned: int
-    stationary: float
-    at_bounds: float
 
 
 def take_inventory(part: FleetPart, terms: PartTerms, stride: int) -> Inventory:
@@ -113,6 +94,7 @@ def take_inventory(part: FleetPart, terms: PartTerms, stride: int) -> Inventory:
     sketch: Sketch | None = _sketch([], [], None)
     for row, table in batches(part, COLUMNS):
         sources, fleet = _read(part, row, table, terms)
+        price.feasible(fleet, math.inf)
         weight, cost = _columns(fleet)
         sums.append((weight.sum(), cost.sum(), np.dot(cost, sources.change_rate)))
         floors += 0 if fleet.least_rate is None else int(np.count_nonzero(fleet.least_rate))
@@ -153,7 +135,8 @@ def write_plan(
         for part in parts:
             for row, table in batches(part):
                 sources, fleet = _read(part, row, table, terms)
-                made = Plan(fleet, decision.spent, decision.price, None, _rates(fleet, decision))
+                surcharge, rates = _rates(fleet, decision)
+                made = Plan(fleet, decision.spent, decision.price, surcharge, rates)
                 whole = FleetPlan(sources, made, terms.objective, terms.order)
                 measured.append(_measure(whole, terms, rivals))
                 yield whole.table() if folder else table
@@ -166,47 +149,30 @@ def write_plan(
     return together(measured)
 
 
-def together(measured: Sequence[MeasuredPlan]) -> MeasuredPlan:
-    """What several plans come to as one."""
-    return MeasuredPlan(
-        spent=math.fsum(m.spent for m in measured),
-        freshness=math.fsum(m.freshness for m in measured),
-        uniform=math.fsum(m.uniform for m in measured),
-        proportional=math.fsum(m.proportional for m in measured),
-        abandoned=sum(m.abandoned for m in measured),
-        stationary=max(m.stationary for m in measured),
-        at_bounds=max(m.at_bounds for m in measured),
-    )
-
-
 def _read(part: FleetPart, row: int, table: pa.Table, terms: PartTerms) -> tuple[TableColumns, Fleet]:
     """The checked sources of a batch; what is wrong is told with the file."""
     try:
-        sources = _checked(as_table(table))
-        value = table_value(sources, terms.objective, terms.order)
+        sources = _checked(as_table(table), with_hosts=terms.caps is not None)
         return sources, Fleet.of(
-            value, weight=sources.weight, cost=sources.cost, shortest=sources.min_interval, longest=sources.max_interval
+            table_value(sources, terms.objective, terms.order),
+            weight=sources.weight,
+            cost=sources.cost,
+            host=sources.host,
+            cap=None if terms.caps is None else terms.caps.columns(sources.host_names),
+            shortest=sources.min_interval,
+            longest=sources.max_interval,
+            host_names=sources.host_names,
         )
     except InputError as error:
         after = f", after row {row:,}" if row else ""
         raise InputError(f"file {part.file!r}{after}: {error}") from None
 
 
-def _checked(table: pa.Table) -> TableColumns:
-    """As `columns` has them, without hosts, and without looking for an id that stands twice."""
+def _checked(table: pa.Table, with_hosts: bool) -> TableColumns:
+    """As `columns` has them, hosts only if asked for, and without looking for an id that stands twice."""
     names = set(table.column_names)
     require("id" in names, "column", "'id'", "is missing", f"the table has: {', '.join(sorted(names)) or 'none'}")
-    return TableColumns(
-        table=table,
-        change_rate=_change_rate(table, names),
-        weight=_optional(table, names, "weight", 1.0, least=0.0, most=LARGEST),
-        cost=_optional(table, names, "cost", 1.0, above=0.0, most=LARGEST),
-        host=None,
-        host_names=[],
-        min_interval=_optional(table, names, "min_interval", 0.0, least=0.0, parse=parse_duration),
-        max_interval=_optional(table, names, "max_interval", np.inf, above=0.0, parse=parse_duration),
-        process=text_column(table, names, "process"),
-    )
+    return checked(table, names, with_hosts)
 
 
 def _sketch(change_rate: ArrayLike, weight: ArrayLike, cost: ArrayLike | None) -> Sketch:
@@ -244,22 +210,24 @@ def _at(fleet: Fleet, at: float, by_staleness: bool) -> tuple[float, float, floa
     answer = Market(fleet).answer(at)
     if not by_staleness:
         return answer.spent, answer.slope, math.nan
-    plan = Plan(fleet, answer.spent, at, None, answer.rates)
+    plan = Plan(fleet, answer.spent, at, answer.surcharge, answer.rates)
     return answer.spent, answer.slope, plan.fleet_staleness * float(_columns(fleet)[0].sum())
 
 
-def _rates(fleet: Fleet, decision: Decision) -> Floats:
-    rates = _rates_at(fleet, decision.price)
+def _rates(fleet: Fleet, decision: Decision) -> tuple[Floats | None, Floats]:
+    """What hosts charge on top, if they have caps, and the rates."""
+    surcharge, rates = _rates_at(fleet, decision.price)
     if decision.share > 0:
-        rates = rates + decision.share * (_rates_at(fleet, decision.cheaper) - rates)
-    return rates
+        rates = rates + decision.share * (_rates_at(fleet, decision.cheaper)[1] - rates)
+    return surcharge, rates
 
 
-def _rates_at(fleet: Fleet, at: float) -> Floats:
+def _rates_at(fleet: Fleet, at: float) -> tuple[Floats | None, Floats]:
     if _quick(fleet) and at > 0:
         assert isinstance(fleet.value, PoissonFreshness)
-        return kernels.rates(at, fleet.value.change_rate, _columns(fleet)[0], fleet.cost)
-    return Market(fleet).answer(at).rates
+        return None, kernels.rates(at, fleet.value.change_rate, _columns(fleet)[0], fleet.cost)
+    answer = Market(fleet).answer(at)
+    return answer.surcharge, answer.rates
 
 
 def _measure(made: FleetPlan, terms: PartTerms, rivals: Rivals) -> MeasuredPlan:
@@ -280,4 +248,5 @@ def _measure(made: FleetPlan, terms: PartTerms, rivals: Rivals) -> MeasuredPlan:
         abandoned=int(np.count_nonzero(made.abandoned)),
         stationary=residuals.stationary,
         at_bounds=residuals.at_bounds,
+        hosts=residuals.hosts,
     )

@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from unstale.core.checks import Floats
 from unstale.frozen import quickly_made
 from unstale.keeper.outcomes import Answer
 
 #: the setting that holds the learner's shared state; every state it has had is kept while observations need it
 LEARNER = "learner"
+#: the name of a setting and its value
+Setting = tuple[str, bytes]
 #: a store counts in whole numbers: what polls cost is counted in millionths
 MILLIONTHS = 1_000_000
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Listing:
     """A source as its owner lists it. `options` is plain JSON; secrets in it are names of the environment, `$TOKEN`.
@@ -35,7 +33,7 @@ class Listing:
     host: str = ""
     shortest: float = 0.0
     longest: float = math.inf
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
     paused: bool = False
     id: int = 0
     added_at: float | None = None
@@ -56,7 +54,7 @@ class Claim:
     address: str
     kind: str
     due: float
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
     last: float = -math.inf
     failures: int = 0
     latest: int = 0
@@ -181,14 +179,33 @@ class Event:
         return self.version == 1
 
 
-def tags_of(options: Mapping[str, Any]) -> list[str]:
+def what_counts(listing: Listing) -> tuple[object, ...]:
+    """What is said of a source about what counts as a change of it; copies are judged anew when it is another.
+
+    >>> what_counts(Listing("https://example.org/", options={"tags": ["news"], "normalise": {}}))
+    ('http', None, None, None)
+    """
+    return listing.kind, *(listing.options.get(name) or None for name in ("normalise", "triggers", "picture"))
+
+
+def tags_of(options: Mapping[str, object]) -> list[str]:
     """The tags of a source.
 
     >>> tags_of({"tags": "news"}), tags_of({})
     (['news'], [])
     """
-    tags = options.get("tags", ())
-    return [tags] if isinstance(tags, str) else [str(tag) for tag in tags]
+    tags = options.get("tags") or ()
+    return [str(tag) for tag in tags] if isinstance(tags, list | tuple) else [str(tags)]
+
+
+def number_of(options: Mapping[str, object], name: str, usual: float) -> float:
+    """A source's own word for a number, which `add` has checked; what is usual where it says none.
+
+    >>> number_of({"depth": "2"}, "depth", 1.0), number_of({}, "depth", 1.0)
+    (2.0, 1.0)
+    """
+    told = options.get(name)
+    return usual if told is None else float(str(told))
 
 
 def widened(belief: bytes | None, width: int) -> bytes:
@@ -199,146 +216,3 @@ def widened(belief: bytes | None, width: int) -> bytes:
     """
     size = 8 * width
     return bytes(size) if belief is None or len(belief) > size else belief.ljust(size, b"\0")
-
-
-@dataclass(frozen=True, slots=True)
-class FleetColumns:
-    """All sources in columns, as they stand; row i of every column is source id `source[i]`, ids rising.
-
-    `beliefs` has one row of floats per source, zeros where none was recorded; `host` indexes `hosts`.
-    """
-
-    source: NDArray[np.int64]
-    weight: Floats
-    cost: Floats
-    shortest: Floats
-    longest: Floats
-    host: NDArray[np.int64]
-    hosts: tuple[str, ...]
-    paused: NDArray[np.bool_]
-    due: Floats
-    last: Floats
-    found: Floats
-    failures: NDArray[np.int64]
-    beliefs: Floats
-    settings: Mapping[str, bytes]
-    price: Price | None
-
-
-@dataclass(frozen=True, slots=True)
-class Holding:
-    """What is held of a source: when it last answered, and the digests of its kept versions, newest first."""
-
-    source: int
-    last: float
-    digests: tuple[bytes, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Announced:
-    """A copy as it is told to other replicas: `as_of` is when it was last known equal to its source."""
-
-    source: int
-    address: str
-    as_of: float
-    version: int
-    digest: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """How a source stands: the token of its newest observation, its newest version (0: none), when it last answered
-    (-inf: never), when it is due, and how many polls failed since."""
-
-    source: int
-    latest: int
-    version: int
-    checked: float
-    due: float
-    failures: int
-
-
-@dataclass(frozen=True, slots=True)
-class Edition:
-    """What is known of one kept version besides its bytes.
-
-    `before` is when the version before it was taken, 0 if that is not kept; `via` the replicas it came through,
-    nearest to the source first.
-    """
-
-    version: int
-    taken_at: float
-    media_type: str
-    last_modified: str | None
-    digest: bytes
-    size: int
-    before: float
-    via: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Recent:
-    """One of the newest polls: its token, its source, when it was and what it answered."""
-
-    token: int
-    source: int
-    polled_at: float
-    answer: Answer
-
-
-@dataclass(frozen=True, slots=True)
-class HostCount:
-    """A host with its sources: how many there are, how many are paused, how many of the others fail."""
-
-    name: str
-    sources: int
-    paused: int
-    failing: int
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A belief as it was after observation `latest`: from there, replaying goes on."""
-
-    latest: int
-    last: float
-    found: float
-    belief: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class Epoch:
-    """One shared state of the learner, under which observations that name its number were learned."""
-
-    number: int
-    state: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class CrewMember:
-    """A worker that is alive: its share of the budget, how full its bucket is, and what it says of itself."""
-
-    owner: str
-    share: float
-    level: float
-    burst: float
-    facts: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """What a worker's polls taught of the fleet as a whole."""
-
-    number: int
-    value: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class HostNews:
-    """What a poll's answer says about how its host wants to be treated; `refused` if we asked too much."""
-
-    source: int
-    at: float
-    refused: bool
-    retry_after: float | None
-    spacing: float

@@ -12,25 +12,17 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 from unstale.listings.records import CollectionMember
-from unstale.ports.records import (
+from unstale.ports.records import Claim, Copy, Entry, Event, Listing, Observation, Price, Setting
+from unstale.ports.summaries import (
     Announced,
     Checkpoint,
-    Claim,
-    Copy,
     CrewMember,
     Edition,
-    Entry,
     Epoch,
-    Event,
     FleetColumns,
     Head,
     Holding,
     HostCount,
-    HostNews,
-    Lesson,
-    Listing,
-    Observation,
-    Price,
     Recent,
 )
 
@@ -45,16 +37,8 @@ class Opened(Protocol):
         """Give back files and connections; closing again does nothing. Everything was durable before."""
 
 
-class Claims(Protocol):
-    """Where the engine keeps sources and what their polls taught.
-
-    Promises: a call that returns is durable, one that raises (InputError, StoreError) did nothing. A source that is
-    not paused is either waiting for its due time or claimed, never both and never neither. A claim is recorded at
-    most once, and only while it is held: recording, giving back, expiry, pausing and removing end it. Order is that
-    of tokens, for clocks jump: after one has, time runs from the newest answer. Old observations are dropped only
-    once a checkpoint of the belief holds what they taught. Secrets are refused. Times are seconds since the epoch,
-    never NaN; a due time of inf waits for ever.
-    """
+class Roster(Protocol):
+    """Who is listed, and what of it is put right by hand: all or nothing, durable when the call returns."""
 
     def add(
         self, listings: Sequence[Listing], now: float, *, duplicates: Literal["refuse", "replace"] = "refuse"
@@ -62,11 +46,40 @@ class Claims(Protocol):
         """Add all or none; their ids, in the order given. New ones are due now.
 
         Where the address is known already, `refuse` adds nothing; `replace` takes the new listing and keeps the id,
-        the beliefs, the copies and the due time.
+        the beliefs, the copies and the due time. Where other things count then (`what_counts`), the newest copy has no
+        fingerprint until the next poll, and a claim ends: what it finds was judged by what counted before.
         """
 
     def remove(self, sources: Sequence[int]) -> int:
         """Forget sources with all they taught; how many were there."""
+
+    def enlist(self, members: Sequence[CollectionMember]) -> None:
+        """Take up whom collections tell of, or what they say now; who has no source or no collection is left out.
+
+        A word under a source's own number was pushed: its address is the channel that said so.
+        """
+
+    def distrust(self, copies: Sequence[tuple[int, int]]) -> None:
+        """What is held of these sources and versions is damaged: the next polls ask for all of it, and what they bring
+        is a new version. Until then whoever reads them is told that they are damaged."""
+
+    def relearn(self, sources: Sequence[int]) -> None:
+        """What polls of these have taught up to now counts no more: beliefs begin anew, from a checkpoint without one.
+
+        Observations, copies and due times stay.
+        """
+
+
+class Claims(Protocol):
+    """Where the engine keeps sources and what their polls taught.
+
+    Promises: a call that returns is durable, one that raises (InputError, StoreError) did nothing. A source that is
+    not paused is either waiting for its due time or claimed, never both and never neither. A claim is recorded at
+    most once, and only while it is held: recording, giving back, expiry, pausing, removing and saying that other
+    things count end it. Order is that of tokens, for clocks jump: after one has, time runs from the newest answer.
+    Old observations are dropped only once a checkpoint of the belief holds what they taught. Secrets are refused.
+    Times are seconds since the epoch, never NaN; a due time of inf waits for ever.
+    """
 
     def claim(
         self, now: float, limit: int, *, lease: float, owner: str, among: Sequence[int] | None = None
@@ -101,13 +114,6 @@ class Claims(Protocol):
         With `was`, only where the due time still is that: who plans must not undo what a hint has moved meanwhile.
         """
 
-    def distrust(self, copies: Sequence[tuple[int, int]]) -> None:
-        """What is held of these sources and versions is damaged: the next polls ask for all of it, and what they bring
-        is a new version. Until then whoever reads them is told that they are damaged."""
-
-    def enlist(self, members: Sequence[CollectionMember]) -> None:
-        """Take up whom collections tell of, or what they say now; who has no source or no collection is left out."""
-
 
 class Catalogue(Protocol):
     """The sources as they are listed and as they stand."""
@@ -125,12 +131,14 @@ class Catalogue(Protocol):
         host: str | None = None,
         kind: str | None = None,
         paused: bool | None = None,
+        tag: str | None = None,
+        option: str | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        To go through all, ask again after the last one.
+        `tag` is one that they have, `option` the name of one. To go through all, ask again after the last one.
         """
 
     def addresses(self) -> list[tuple[int, str]]:
@@ -146,7 +154,7 @@ class Catalogue(Protocol):
         """These sources in columns, those that exist, ids rising; `fleet` of a few."""
 
     def members(self, collection: int | None = None) -> list[CollectionMember]:
-        """Whom one collection tells of, or each of all, by ids; source and collection exist."""
+        """Whom one collection tells of, or each of all, by ids; both exist. Nothing that was pushed."""
 
 
 class Replica(Protocol):
@@ -175,6 +183,9 @@ class Replica(Protocol):
     def setting(self, name: str) -> bytes:
         """A named setting, empty if there is none."""
 
+    def pushes(self, sources: Sequence[int] | None = None) -> list[CollectionMember]:
+        """What was last pushed of these sources, or of all, by ids; of whom nothing was are left out."""
+
     def held(self, addresses: Sequence[str]) -> dict[str, Holding]:
         """What is held of those that are sources and not paused, by address."""
 
@@ -188,8 +199,8 @@ class Shelf(Protocol):
     def heads(self, sources: Sequence[int]) -> list[Head]:
         """How sources stand now, those that exist."""
 
-    def edition(self, source: int, version: int) -> Edition | None:
-        """One kept version without its bytes."""
+    def editions(self, wanted: Sequence[tuple[int, int]]) -> list[Edition | None]:
+        """Versions without their bytes, named by source and version, in the order asked; None for one not kept."""
 
     def packed(self, source: int, version: int) -> bytes | None:
         """Its bytes as one zstd frame, not yet checked against the digest."""
@@ -234,8 +245,12 @@ class Outbox(Protocol):
     there are too many: they are counted as "untold", and the numbers that follow leave a gap.
     """
 
-    def subscribe(self, names: Sequence[str]) -> None:
-        """Those who want to be told from now on, and nobody else; a new name begins with what is recorded next."""
+    def subscribe(self, names: Sequence[str], *, others: bool = False, setting: Setting | None = None) -> bool:
+        """Those who want to be told from now on, and nobody else; a new name begins with what is recorded next.
+
+        With `others`, who is told already goes on being told. With `setting`, a name and a value, only while the store
+        says that: where it says something else nothing is done, and the answer is False.
+        """
 
     def events(self, name: str, limit: int) -> list[Event]:
         """The oldest events that `name` has not been told."""
@@ -244,57 +259,9 @@ class Outbox(Protocol):
         """`name` has been told everything up to this number."""
 
 
-class Crew(Protocol):
-    """What workers on one store share: who is alive, what each may spend, who plans, what was learned.
-
-    Promises: shares never add up to more than there is, also while they change hands; one connection at most is
-    elected; time is the store's own. A store that only one process writes to has no crew.
-    """
-
-    def beat(
-        self, owner: str, held: float, level: float, burst: float, facts: Mapping[str, float], lesson: bytes | None
-    ) -> float:
-        """A sign of life, with the share the worker goes by; the share that it may go by from now on."""
-
-    def leave(self, owner: str) -> None:
-        """A worker ends: its share is free."""
-
-    def elect(self) -> bool:
-        """Whether this connection is the planner's, or becomes it."""
-
-    def divide(self, rate: float) -> list[CrewMember]:
-        """Give every worker that is alive an even share of the rate, as far as others have let go of it."""
-
-    def claimed(self) -> list[int]:
-        """The sources that somebody is polling now."""
-
-    def lessons(self) -> list[Lesson]:
-        """What workers' polls have taught of the fleet as a whole and no plan has taken up yet."""
-
-    def publish(self, settings: Mapping[str, bytes], price: Price | None, taken_up: Sequence[int]) -> None:
-        """A plan's outcome; lessons that it has taken up go in the same transaction."""
-
-    def server_time(self) -> float:
-        """The store's own clock, by which workers on many machines go."""
-
-
-class SharedHosts(Protocol):
-    """How workers on one store share the hosts they poll. Promise: a host is polled as if there were one worker."""
-
-    def heard(self, news: Sequence[HostNews]) -> None:
-        """What answers say about how their hosts want to be treated holds for all from the next claim on."""
-
-    def pass_on(self, owner: str, claims: Sequence[Claim]) -> int:
-        """End claims whose polls were not begun: their turns at hosts are others' now; how many."""
-
-
 class ReadStore(Opened, Catalogue, Replica, Shelf, Audit, Protocol):
     """All that can be read of a store."""
 
 
-class Store(ReadStore, Claims, Outbox, Protocol):
+class Store(ReadStore, Roster, Claims, Outbox, Protocol):
     """All that one process does with its store."""
-
-
-class SharedStore(Store, Crew, SharedHosts, Protocol):
-    """All that workers do with the store they share."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from unstale.frozen import quickly_made
 from unstale.keeper.outcomes import Answer
@@ -34,7 +34,7 @@ class Request:
     last_modified: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     #: what the source's owner says about how to look at it, as listed
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
     limit: int = 16 * 2**20
     seconds: float = 30.0
     #: when the copy we hold was last known equal to its source; nothing older may take its place
@@ -42,6 +42,18 @@ class Request:
     begin_by: float = math.inf
     #: the SHA-256 of the body we hold, where all of it counts: the same one need not be brought again
     digest: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """What a host says that may still be asked of it: `left` calls within so many `seconds`, `of` so many in all.
+
+    `of` is 0 where that is not told.
+    """
+
+    left: float
+    seconds: float
+    of: float = 0.0
 
 
 @quickly_made
@@ -75,6 +87,9 @@ class Fetched:
     not_before: float = -math.inf
     #: requests that were sent for it, redirects and robots.txt included
     requests: int = 1
+    #: what the host says that it may still be asked, and the calls that its quota was asked for
+    rate_limit: RateLimit | None = None
+    calls: int = 1
 
 
 class Clock(Protocol):

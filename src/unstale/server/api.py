@@ -15,6 +15,7 @@ from unstale.ports import ReadStore
 from unstale.server import bounds, endpoints, openapi
 from unstale.server.api_fleet import FleetRoutes
 from unstale.server.api_lists import Lists
+from unstale.server.api_many import ManySources
 from unstale.server.api_sources import Sources
 from unstale.server.endpoints import Call, Endpoint, as_json
 from unstale.server.endpoints import refusal as refusal
@@ -66,9 +67,11 @@ def api(
     """Everything under /api/v1, /metrics, and the callbacks of hubs if there is a token to make them from."""
     # One for all: whoever asks in the same moment is told the same.
     slowly = slowly or Slowly()
+    sources = Sources(service, asker)
     table: list[Endpoint] = [
         *FleetRoutes(service, slowly).endpoints(),
-        *Sources(service, asker).endpoints(),
+        *sources.endpoints(),
+        *ManySources(service, sources.editing).endpoints(),
         *Lists(service).endpoints(),
         *NewsFeeds(service, slowly).endpoints(),
     ]

@@ -12,7 +12,7 @@ from unstale.server import models, shapes
 from unstale.server.endpoints import GUARDED, Call, Endpoint, Tagged, tag
 from unstale.server.shapes import whole
 from unstale.server.slowly import Slowly
-from unstale.service import FleetService, documents
+from unstale.service import FleetService, documents, history_documents
 from unstale.service.records import Budget
 from unstale.units import DAY, parse_duration
 
@@ -116,7 +116,7 @@ class FleetRoutes:
         """A history."""
         since = _since(call.query.get("since", "1d"), self._service.clock())
         found = await asyncio.to_thread(self._service.course, since, call.query.get("points", POINTS))
-        return {"prices": [documents.point(one) for one in found]}
+        return {"prices": [history_documents.point(one) for one in found]}
 
     async def hosts(self, call: Call) -> Any:
         """The hosts with most sources first."""

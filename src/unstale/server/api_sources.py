@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 from typing import Any
 
 from unstale.errors import InputError, sentence
@@ -11,8 +10,7 @@ from unstale.server import models, shapes
 from unstale.server.endpoints import GUARDED, IF_MATCH, Call, Endpoint, Refused, Tagged, tag
 from unstale.server.shapes import several, stamp, text, whole
 from unstale.server.shelf import Asker
-from unstale.service import FleetService, documents
-from unstale.service.saved import SavedSearch
+from unstale.service import FleetService, documents, history_documents
 from unstale.units import DAY, parse_duration
 
 #: sources that one answer lists, and that one request adds
@@ -29,7 +27,7 @@ class Sources:
     def __init__(self, service: FleetService, asker: Asker | None) -> None:
         self._service, self._asker = service, asker
         # One edit at a time, so that what a client expects is still so when its change is made.
-        self._editing = asyncio.Lock()
+        self.editing = asyncio.Lock()
 
     def endpoints(self) -> list[Endpoint]:
         """The table."""
@@ -111,46 +109,6 @@ class Sources:
                 models.POLLED,
                 query={"wait": _WAIT},
             ),
-            Endpoint(
-                "POST",
-                "/api/v1/hints",
-                self.hints,
-                "Say that sources may have changed, by id or address.",
-                models.HINTED_AT,
-                202,
-                takes=models.WHICH,
-            ),
-            Endpoint(
-                "POST",
-                "/api/v1/edits",
-                self.edits,
-                "Change what is said of many sources, by id, address or search: the same for each, and their tags.",
-                models.EDITED,
-                takes=models.EDITS,
-            ),
-            Endpoint(
-                "GET",
-                "/api/v1/searches",
-                self.searches,
-                "The searches that were saved under a name.",
-                models.SEARCHES,
-            ),
-            Endpoint(
-                "PUT",
-                "/api/v1/searches",
-                self.save_searches,
-                "Save searches in place of those that were.",
-                models.SEARCHES,
-                takes=models.SEARCHES,
-            ),
-            Endpoint(
-                "POST",
-                "/api/v1/removals",
-                self.removals,
-                "Forget sources, by id or address, all at once.",
-                models.REMOVED,
-                takes=models.WHICH,
-            ),
         ]
 
     async def search(self, call: Call) -> Any:
@@ -174,42 +132,6 @@ class Sources:
         """One source with its copy."""
         return await asyncio.to_thread(self._one, call.source)
 
-    async def edits(self, call: Call) -> Any:
-        """Change many alike; those that are not listed are counted."""
-        body = call.body
-        more, less, changes = body.get("add_tags", []), body.get("remove_tags", []), body.get("changes")
-
-        def do() -> Any:
-            ids, unknown = self._which(body)
-            if ids and changes:
-                self._service.edit(ids, changes)
-            if ids and (more or less):
-                self._service.tag(ids, more, less)
-            return {"edited": len(ids), "unknown": unknown}
-
-        async with self._editing:
-            return await asyncio.to_thread(do)
-
-    async def searches(self, _: Call) -> Any:
-        """Those that were saved."""
-        return {"searches": [asdict(one) for one in await asyncio.to_thread(self._service.searches)]}
-
-    async def save_searches(self, call: Call) -> Any:
-        """Others in their place."""
-        made = [SavedSearch(**one) for one in call.body["searches"]]
-        await asyncio.to_thread(self._service.save_searches, made)
-        return {"searches": [asdict(one) for one in made]}
-
-    async def removals(self, call: Call) -> Any:
-        """Forget many; those that are not listed are counted: what was to be gone is."""
-
-        def do() -> Any:
-            ids, unknown = self._which(call.body)
-            return {"removed": self._service.remove(ids) if ids else 0, "unknown": unknown}
-
-        async with self._editing:
-            return await asyncio.to_thread(do)
-
     async def add(self, call: Call) -> Any:
         """Add all or none."""
         replacing = bool(call.query.get("replace", False))
@@ -218,7 +140,7 @@ class Sources:
 
     async def edit(self, call: Call) -> Any:
         """Change a source, and tell how it stands."""
-        async with self._editing:
+        async with self.editing:
             await self._expected(call)
             if not await asyncio.to_thread(self._service.edit, [call.source], call.body):
                 raise _unknown(call.source)
@@ -226,7 +148,7 @@ class Sources:
 
     async def remove(self, call: Call) -> Any:
         """Forget a source."""
-        async with self._editing:
+        async with self.editing:
             await self._expected(call)
             if not await asyncio.to_thread(self._service.remove, [call.source]):
                 raise _unknown(call.source)
@@ -243,13 +165,13 @@ class Sources:
         """The newest polls."""
         await self.known(call.source)
         found = await asyncio.to_thread(self._service.observations, call.source, call.query.get("limit", 100))
-        return {"observations": [{"token": one.token} | documents.observation(one) for one in found]}
+        return {"observations": [{"token": one.token} | history_documents.observation(one) for one in found]}
 
     async def versions(self, call: Call) -> Any:
         """What is kept of it."""
         await self.known(call.source)
         found = await asyncio.to_thread(self._service.versions, call.source)
-        return {"versions": [documents.version(one) for one in found]}
+        return {"versions": [history_documents.version(one) for one in found]}
 
     async def explain(self, call: Call) -> Any:
         """One sentence and its numbers."""
@@ -261,26 +183,6 @@ class Sources:
         await self.known(call.source)
         await asyncio.to_thread(self._service.hint, [call.source])
         return {"hinted": 1, "unknown": 0}
-
-    async def hints(self, call: Call) -> Any:
-        """Make many due; those that are not listed are counted, not refused: a hub knows more than we follow."""
-
-        def do() -> Any:
-            ids, unknown = self._which(call.body)
-            if ids:
-                self._service.hint(ids)
-            return {"hinted": len(ids), "unknown": unknown}
-
-        return await asyncio.to_thread(do)
-
-    def _which(self, body: Any) -> tuple[list[int], int]:
-        """The sources that are named by id or address, and how many of the names are nobody's."""
-        addresses, numbers = body.get("addresses", []), {int(source) for source in body.get("sources", [])}
-        found = [self._service.store.find(address) for address in addresses]
-        there = [one.id for one in self._service.store.listings(sorted(numbers))]
-        sought = self._service.found(body["search"]) if "search" in body else []
-        ids = sorted({*there, *sought, *(source for source in found if source is not None)})
-        return ids, len(numbers) - len(there) + found.count(None)
 
     async def poll(self, call: Call) -> Any:
         """Ask the engine, through the store."""
@@ -305,8 +207,8 @@ class Sources:
         if not found:
             raise _unknown(source)
         newest = next(iter(self._service.store.versions(source)), 0)
-        edition = self._service.store.edition(source, newest)
-        kept = None if edition is None else documents.version(edition)
+        (edition,) = self._service.store.editions([(source, newest)])
+        kept = None if edition is None else history_documents.version(edition)
         told = documents.source(found[0]) | {"version": newest, "copy": kept}
         return Tagged(told, tag(documents.listing(found[0].listing)))
 

@@ -20,6 +20,7 @@ from unstale.server.auth import TOO_LARGE, Guard
 from unstale.server.copies import PATIENCE, Copies, Receive, Scope, Send
 from unstale.server.endpoints import refusal
 from unstale.server.live import Live
+from unstale.server.scopes import ScopedTokens
 from unstale.server.shelf import Asker
 from unstale.service import FleetService
 
@@ -35,14 +36,14 @@ class App:
 
     def __init__(self, copies: Copies, rest: Starlette, live: Live | None, guard: Callable[..., Guard]) -> None:
         self.copies, self._rest, self._live = copies, rest, live
-        self._guard = guard(self._inside, self.offers)
+        self.guard = guard(self._inside, self.offers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if _of_a_copy(scope) and self._guard.at_once(scope):
+        if _of_a_copy(scope) and self.guard.at_once(scope):
             await self.copies(scope, receive, send)
         else:
-            await self._guard(scope, receive, send)
+            await self.guard(scope, receive, send)
 
     async def _inside(self, scope: Scope, receive: Receive, send: Send) -> None:
         if _of_a_copy(scope):
@@ -57,7 +58,7 @@ class App:
 
     def misled(self, scope: Scope) -> Any:
         """The refusal of a request that names a host which we are not, for those who answer before us."""
-        return self._guard.misled(scope)
+        return self.guard.misled(scope)
 
     def close(self) -> None:
         """End what lasts."""
@@ -84,12 +85,13 @@ def replica(
     closed: bool = False,
     names: Collection[str] = (),
     more: Sequence[BaseRoute] = (),
+    scoped: ScopedTokens | None = None,
 ) -> App:
     """What serves a store: copies, and the API if there is a `service`; `more` routes come beside ours.
 
     `name` is this replica's in Cache-Status; without `asker` nothing is polled for a reader, `poller` polls for those
     who may write, which nobody may without `token`. `secret` signs what hubs post. `closed` asks readers for the token
-    too, `names` are the hosts that a request may name (all if empty).
+    too, `names` are the hosts that a request may name (all if empty), `scoped` knows tokens that open a part.
     """
     copies = Copies(shelf, clock, name=name, asker=asker, patience=patience)
     live = None if service is None else Live(service)
@@ -104,7 +106,7 @@ def replica(
         copies,
         starlette,
         live,
-        lambda app, offered: Guard(app, token, closed=closed, names=names, offered=offered),
+        lambda app, offered: Guard(app, token, closed=closed, names=names, offered=offered, scoped=scoped),
     )
 
 

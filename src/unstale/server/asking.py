@@ -19,6 +19,8 @@ from unstale.server.heads import Heads
 
 #: seconds between two looks for the observation
 GLANCE = 0.02
+#: times that it is said again where others move due times in the very moment
+AGAIN = 20
 
 
 class Pusher(Protocol):
@@ -70,8 +72,18 @@ class StoreAsker:
         async with self._writing:
             if source in self._pending:
                 sources, self._pending = sorted(self._pending), set()
-                now = self._clock()
-                later = {head.source: head.due for head in self._shelf.heads(sources) if head.due > now}
-                if later:
-                    dues = list(later.values())
-                    await asyncio.to_thread(self._store.set_due, list(later), [now] * len(later), was=dues)
+                await self._hasten(sources, self._clock())
+
+    async def _hasten(self, sources: Sequence[int], now: float) -> None:
+        polls: dict[int, int] = {}
+        for _ in range(AGAIN):
+            # A plan may move one of them before it is written that it is due: then that is said again, unless a poll
+            # has ended meanwhile.
+            heads = [
+                one for one in self._shelf.heads(sources) if one.latest == polls.setdefault(one.source, one.latest)
+            ]
+            later = {one.source: one.due for one in heads if one.due > now}
+            if not later:
+                return
+            dues = list(later.values())
+            await asyncio.to_thread(self._store.set_due, list(later), [now] * len(later), was=dues)

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from unstale.errors import InputError, require, sentence
 from unstale.server.copies import Receive, Scope, Send
 from unstale.server.problems import problem
+from unstale.server.scopes import ScopedTokens, needed
 
 #: characters of a token at least: 128 bits of hexadecimal digits
 SHORTEST_TOKEN = 32
@@ -25,7 +26,7 @@ OWN_NAMES = ("localhost", "127.0.0.1", "[::1]")
 CHALLENGE = (b"www-authenticate", b'Bearer realm="unstale"')
 _SAFE = ("GET", "HEAD", "OPTIONS")
 #: paths that tell nothing but whether we live; a hub's path is its own secret
-_OPEN, _HUBS = ("/healthz", "/readyz"), "/websub/"
+_OPEN, _HUBS = ("/healthz", "/readyz"), ("/websub/", "/webhook/")
 _LISTS = ("/api/v1/sources", "/api/v1/hints", "/api/v1/removals", "/api/v1/edits", "/api/v1/lists")
 #: spellings of our own names that are remembered
 _PASSED = 64
@@ -36,7 +37,8 @@ class Guard:
 
     Writing needs `Authorization: Bearer TOKEN`, and so does reading if it is `closed`. `names` are the hosts that a
     request may name, all if empty: a browser that was led here by another site's name is sent away. `offered` says
-    whether a path has a method: who asks for one that it has not is told that, whoever it is.
+    whether a path has a method: who asks for one that it has not is told that, whoever it is. `scoped` knows tokens
+    that open a part.
     """
 
     def __init__(
@@ -47,7 +49,9 @@ class Guard:
         closed: bool = False,
         names: Collection[str] = (),
         offered: Callable[[Scope], bool] = lambda scope: True,
+        scoped: ScopedTokens | None = None,
     ) -> None:
+        self._scoped = scoped
         self._app, self._token = app, None if token is None else token.encode()
         self._offered = offered
         self._closed, self._names = closed, frozenset(name.lower().encode() for name in names)
@@ -60,6 +64,10 @@ class Guard:
             return False
         host = _host(scope)
         return host is not None and (not self._names or host in self._passed)
+
+    def lets(self, host: str) -> bool:
+        """The same of a request that names this one host."""
+        return not self._closed and (not self._names or host.encode("latin-1") in self._passed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -97,8 +105,14 @@ class Guard:
         writes = (method not in _SAFE and not path.startswith("/cop")) or path.endswith("/websub")
         if path in _OPEN or path.startswith(_HUBS) or not (writes or self._closed):
             return None
-        if self._knows(asked.get(b"authorization", b"")):
+        authorization = asked.get(b"authorization", b"")
+        if self._knows(authorization):
             return None
+        if self._scoped is not None and (found := self._scoped.of(authorization)) is not None:
+            if needed(method, path, not writes) in found.scopes:
+                return None
+            may = ", ".join(found.scopes)
+            return problem(403, f"this token may not do that, its scopes are {may}: take one that may")
         what = "writing" if writes else "reading from another machine"
         why = f"{what} needs a token: send Authorization: Bearer and the token of this replica"
         if self._token is None:

@@ -12,7 +12,7 @@ from unstale.server.problems import problem
 Reply = tuple[int, list[Field], bytes]
 
 #: what a 304 leaves out: it describes a body that is not there
-_OF_THE_BODY = (b"content-type", b"content-disposition", b"content-encoding")
+OF_THE_BODY = (b"content-type", b"content-disposition", b"content-encoding")
 
 
 def reply(etag: str, body: bytes, fields: list[Field], method: str, asked: Mapping[bytes, str]) -> Reply:
@@ -27,7 +27,7 @@ def reply(etag: str, body: bytes, fields: list[Field], method: str, asked: Mappi
     listed, since = asked.get(b"if-none-match"), read_date(asked.get(b"if-modified-since"))
     same = since is not None and modified is not None and modified <= since
     if same if listed is None else headers.matches(listed, etag):
-        return 304, without(fields, *_OF_THE_BODY), b""
+        return 304, without(fields, *OF_THE_BODY), b""
     part_of = asked.get(b"range")
     if part_of is not None and method == "GET" and _in_time(asked.get(b"if-range"), etag, fields):
         media_type = value(fields, b"content-type").encode("latin-1")

@@ -3,27 +3,23 @@
 With `/_meta` behind the path: what is known of the copy, under the same bounds, without its bytes.
 
 Rules of this file:
-1. Every request asks whether the store has moved. What is kept in memory only saves work: bodies, and the header
-   fields that stay the same from one observation to the next.
+1. Every request asks whether the store has moved. What is kept in memory (`held`) only saves work.
 2. A request's bounds are met from the copy, else by one poll, else refused with 504. Nothing older is sent silently.
-3. Bytes leave only after they were checked against their digest.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
 from unstale.errors import InputError, StoreError
-from unstale.ports import Edition, Head, ReadStore
+from unstale.ports import Head, ReadStore
 from unstale.server import bounds, encodings, headers
 from unstale.server.conditions import Reply, reply
 from unstale.server.headers import Believed, Field
 from unstale.server.heads import Heads
+from unstale.server.held import MEMORY, HeldCopies, TextField, coded
 from unstale.server.meta import meta
 from unstale.server.outlooks import Outlooks
 from unstale.server.problems import problem
@@ -32,13 +28,10 @@ from unstale.server.shelf import Asker
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+PlainReply = tuple[int, list[TextField], bytes]
 
 #: seconds that a request waits for a poll
 PATIENCE = 10.0
-#: bytes of bodies that are kept in memory
-MEMORY = 64 * 2**20
-#: a body of more bytes is unpacked and packed beside the loop, so that others need not wait
-LARGE = 256 * 1024
 #: seconds that somebody waits who only pressed a browser's reload button
 RELOAD = 2.0
 #: a poll that was under way when the request came may have begun so many seconds before
@@ -59,31 +52,6 @@ META = "/_meta"
 _ALLOW = (b"allow", b"GET, HEAD")
 
 
-@dataclass(slots=True)
-class Coded:
-    """A body in one coding: its ETag, its bytes, and what is said about them."""
-
-    etag: str
-    body: bytes
-    about: list[Field]
-
-
-@dataclass(slots=True)
-class HeldCopy:
-    """What is kept in memory of one version of a source."""
-
-    head: Head
-    edition: Edition
-    times: headers.CopyTimes
-    about: list[Field]
-    packed: bytes
-    codings: dict[str, Coded] = field(default_factory=dict)
-
-    @property
-    def size(self) -> int:
-        return len(self.packed) + sum(len(coded.body) for coded in self.codings.values())
-
-
 class Copies:
     """An ASGI application. Without an asker it serves what is there and polls for nobody."""
 
@@ -99,10 +67,12 @@ class Copies:
     ) -> None:
         self._shelf, self._clock, self._asker = shelf, clock, asker
         self._name = headers.structured_name(name)
-        self._patience, self._memory = patience, memory
-        self._heads, self._outlooks = Heads(shelf), Outlooks(shelf, clock)
-        self._held: OrderedDict[int, HeldCopy] = OrderedDict()
-        self._kept = 0
+        self._patience = patience
+        self._heads, self._outlooks, self._held = (
+            Heads(shelf, self._polled),
+            Outlooks(shelf, clock),
+            HeldCopies(shelf, memory),
+        )
         self._waiting = 0
         #: answers by their status, and copies that were read since `take` was last called, by source
         self.served: dict[int, int] = {}
@@ -112,6 +82,11 @@ class Copies:
         """How often each source was read since the last time."""
         counts, self._read = self._read, {}
         return counts
+
+    def _polled(self, heads: Sequence[Head]) -> None:
+        """Of what was polled since, all that the next requests need, read at once: a few at a time cost as much."""
+        self._held.renew(heads)
+        self._outlooks.renew(heads)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; the path is one of ours."""
@@ -124,6 +99,32 @@ class Copies:
         self.served[status] = self.served.get(status, 0) + 1
         await send({"type": "http.response.start", "status": status, "headers": fields})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+    async def plain(self, source: int, accept: str, if_none_match: str | None) -> PlainReply | None:
+        """The newest copy for whoever asks for nothing else, as `__call__` answers; None if that must say more."""
+        head = self._heads.of(source)
+        if head is None or not head.version:
+            return None
+        now = self._clock()
+        held = self._held.of(source, head)
+        if held is None:
+            return None
+        sent = held.ready(accept) or await self._held.coded(source, held, accept)
+        seen = self._outlooks.known(source, head, now) or await self._outlooks.look(source, head, now)
+        age, hit, standing = held.times.moving(now, Believed(seen.fresh, seen.gap, self._name))
+        fields = [
+            *held.texts,
+            ("age", age.decode()),
+            ("cache-status", hit.decode("latin-1")),
+            ("replica-status", standing.decode("latin-1")),
+        ]
+        status, body = 200, sent.body
+        if if_none_match is not None and headers.matches(if_none_match, sent.etag):
+            status, body = 304, b""
+        fields += sent.texts_304 if status == 304 else sent.texts
+        self._read[source] = self._read.get(source, 0) + 1
+        self.served[status] = self.served.get(status, 0) + 1
+        return status, fields, body
 
     async def _answer(self, scope: Scope) -> Reply:
         if scope["method"] not in ("GET", "HEAD"):
@@ -143,8 +144,7 @@ class Copies:
                 return problem(404, "no source has this address: give it as ?source=, percent-encoded, as it is listed")
             more = [(b"content-location", b"/copies/%d" % source)]
         else:
-            text = path.removeprefix("/copies/")
-            source = int(text) if text.isascii() and text.isdigit() and len(text) < 19 and text[0] != "0" else None
+            source = source_of(path.removeprefix("/copies/"))
             if source is None:
                 return problem(404, "a copy's path is /copies/ and the id of its source, a whole number")
         cache_control = asked.get(b"cache-control", "")
@@ -221,28 +221,18 @@ class Copies:
         now: float,
         detail: bytes,
     ) -> Reply:
-        held = self._held.get(source)
-        if held is None or held.head != head:
-            held = self._hold(source, head, held)
-            if held is None:
-                return problem(503, f"source {source} has no copy yet", _retry(head, now))
-        else:
-            self._held.move_to_end(source)
-        edition = held.edition
-        coding = encodings.choose(asked.get(b"accept-encoding", ""), edition.size, len(held.packed))
-        coded = held.codings.get(coding)
-        if coded is None:
-            before = held.size
-            coded = held.codings[coding] = await _coded(held.packed, edition, coding, held.about)
-            self._keep(source, held, before)
+        held = self._held.of(source, head)
+        if held is None:
+            return problem(503, f"source {source} has no copy yet", _retry(head, now))
+        sent = await self._held.coded(source, held, asked.get(b"accept-encoding", ""))
         seen = self._outlooks.known(source, head, now) or await self._outlooks.look(source, head, now)
         fields = held.times.at(now, Believed(seen.fresh, seen.gap, self._name), detail)
-        fields += coded.about
+        fields += sent.about
         fields += more
-        return reply(coded.etag, coded.body, fields, method, asked)
+        return reply(sent.etag, sent.body, fields, method, asked)
 
     async def _about(self, source: int, head: Head, version: int, now: float) -> Reply:
-        edition = self._shelf.edition(source, version)
+        (edition,) = self._shelf.editions([(source, version)])
         if edition is None:
             return problem(404, f"version {version} of source {source} is not kept")
         seen = await self._outlooks.look(source, head, now)
@@ -251,58 +241,23 @@ class Copies:
     async def _version(
         self, source: int, version: int, method: str, asked: dict[bytes, str], more: list[Field], now: float
     ) -> Reply:
-        edition, packed = self._shelf.edition(source, version), self._shelf.packed(source, version)
+        (edition,), packed = self._shelf.editions([(source, version)]), self._shelf.packed(source, version)
         if edition is None or packed is None:
             those = ", ".join(map(str, self._shelf.versions(source))) or "none"
             return problem(404, f"version {version} of source {source} is not kept: there are {those}")
         coding = encodings.choose(asked.get(b"accept-encoding", ""), edition.size, len(packed))
-        coded = await _coded(packed, edition, coding, headers.content(source, edition))
-        fields = headers.kept(edition, now, self._name) + coded.about + more
-        return reply(coded.etag, coded.body, fields, method, asked)
-
-    def _hold(self, source: int, head: Head, held: HeldCopy | None) -> HeldCopy | None:
-        """The newest version in memory; a poll that found the same bytes keeps what was made of them."""
-        edition = self._shelf.edition(source, head.version)
-        if edition is None:
-            return None
-        if held is not None and held.edition == edition:
-            held.head, held.times = head, headers.times(head, edition)
-            return held
-        packed = self._shelf.packed(source, head.version)
-        if packed is None:
-            return None
-        self._forget(source)
-        held = self._held[source] = HeldCopy(
-            head, edition, headers.times(head, edition), headers.content(source, edition), packed
-        )
-        self._keep(source, held, 0)
-        return held
-
-    def _keep(self, source: int, held: HeldCopy, before: int) -> None:
-        """Count what a source has in memory now, and let go of what nobody asked for longest."""
-        if self._held.get(source) is held:
-            self._kept += held.size - before
-        while self._kept > self._memory and len(self._held) > 1:
-            self._forget(next(iter(self._held)))
-
-    def _forget(self, source: int) -> None:
-        held = self._held.pop(source, None)
-        if held is not None:
-            self._kept -= held.size
+        sent = await coded(packed, edition, coding, headers.content(source, edition))
+        fields = headers.kept(edition, now, self._name) + sent.about + more
+        return reply(sent.etag, sent.body, fields, method, asked)
 
 
-async def _coded(packed: bytes, edition: Edition, coding: str, about: list[Field]) -> Coded:
-    def make() -> bytes:
-        # Also what goes out packed is unpacked once, to be checked.
-        data = encodings.unpack(packed, edition.digest, edition.size)
-        return packed if coding == "zstd" else encodings.gzipped(data) if coding == "gzip" else data
+def source_of(text: str) -> int | None:
+    """The source that a copy's path names; None if it names none.
 
-    body = await asyncio.to_thread(make) if edition.size > LARGE else make()
-    etag = encodings.etag(edition.digest, coding)
-    fields = [*about, (b"etag", etag.encode())]
-    if coding != "identity":
-        fields.append((b"content-encoding", coding.encode()))
-    return Coded(etag, body, fields)
+    >>> source_of("12"), source_of("012"), source_of("²"), source_of("")
+    (12, None, None, None)
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 and text[0] != "0" else None
 
 
 def _unmet(wish: bounds.Bounds, head: Head, now: float, waited: float | None = None) -> str:

@@ -10,6 +10,7 @@ import math
 import re
 import time
 from email.utils import formatdate
+from functools import lru_cache
 
 _NAMES = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTHS = {name: i for i, name in enumerate(_NAMES, 1)}
@@ -60,4 +61,10 @@ def as_date(at: float) -> str:
     >>> as_date(1763236800.9)
     'Sat, 15 Nov 2025 20:00:00 GMT'
     """
-    return formatdate(min(max(math.floor(at), 0), 253402300799), usegmt=True)
+    return _of_second(min(max(math.floor(at), 0), 253402300799))
+
+
+@lru_cache(maxsize=4096)
+def _of_second(second: int) -> str:
+    # Sources are polled many a second, and their next polls fall together too.
+    return formatdate(second, usegmt=True)

@@ -14,6 +14,7 @@ import mimetypes
 import re
 from dataclasses import dataclass
 
+from unstale.frozen import quickly_made
 from unstale.ports import Edition, Head
 from unstale.server.dates import as_date, read_date
 
@@ -64,6 +65,7 @@ def _last_modified(edition: Edition, latest: float) -> list[Field]:
     return [(b"last-modified", http_date(when))] if when > math.floor(edition.before) else []
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Believed:
     """How likely a copy is still fresh, by whose belief, and the seconds between two changes that it is believed by."""
@@ -101,19 +103,21 @@ class CopyTimes:
     nearest: Believed | None = None
 
     def at(self, now: float, own: Believed, detail: bytes = b"") -> list[Field]:
-        """The fields at `now`: how long ago it was checked, what is left, how likely it is still fresh.
+        """The fields at `now`. `detail` warns a client that gets a copy which does not meet the bounds that it gave."""
+        age, cache_status, replica_status = self.moving(now, own)
+        told = cache_status + b"; detail=" + detail if detail else cache_status
+        return [*self.fixed, (b"age", age), (b"cache-status", told), (b"replica-status", replica_status)]
 
-        `own` is what we believe. `detail` warns a client that gets a copy which does not meet the bounds that it gave.
-        """
-        name, best = own.by, own if self.nearest is None else self.nearest.at(now - self.checked)
-        told = b"%s%s; hit; ttl=%d" % (self.before, name, math.floor(self.expires - now))
-        return [
-            *self.fixed,
-            (b"age", b"%d" % max(now - self.checked, 0.0)),
-            (b"cache-status", told + b"; detail=" + detail if detail else told),
-            # Whoever polls the source itself knows most of it: what it believes is passed along, in its name.
-            (b"replica-status", b"%s, fresh=%.3f;by=%s, gap=%d" % (self.status, best.fresh, best.by, best.gap)),
-        ]
+    def moving(self, now: float, own: Believed) -> tuple[bytes, bytes, bytes]:
+        """Age, Cache-Status and Replica-Status at `now`, `own` being what we believe: how long ago it was checked, what
+        is left, how likely it is still fresh."""
+        # Whoever polls the source itself knows most of it: what it believes is passed along, in its name.
+        best = own if self.nearest is None else self.nearest.at(now - self.checked)
+        return (
+            b"%d" % max(now - self.checked, 0.0),
+            b"%s%s; hit; ttl=%d" % (self.before, own.by, math.floor(self.expires - now)),
+            b"%s, fresh=%.3f;by=%s, gap=%d" % (self.status, best.fresh, best.by, best.gap),
+        )
 
 
 def expires_at(head: Head) -> float:

@@ -1,7 +1,7 @@
 """How sources stand, read again only when the store has moved, and then for all that are asked for at once.
 
 A query per request costs little, but it lets go of the interpreter, and the server's own thread takes it: two threads
-handing it to and fro cost more than all the rest. One query for what was asked for since the last commit avoids that.
+handing it to and fro cost more than all the rest. One query for what was asked for during the last commits avoids that.
 
 A source that somebody asks about is made due at once. That hurries the engine, but changes nothing that the copy is
 good for: what was promised after an observation stays promised until the next one.
@@ -9,23 +9,29 @@ good for: what was promised after an observation stays promised until the next o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from unstale.ports import Head, Shelf
 
 #: sources that are read together, and those whose promises are remembered
 MOST, PROMISES = 2000, 50_000
+#: commits for which a source that was asked for is read along with others
+LATELY = 32
 
 
 class Heads:
-    """Always as the store stands at the moment of the question."""
+    """Always as the store stands at the moment of the question; `polled` is told of those polled again."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, shelf: Shelf, polled: Callable[[Sequence[Head]], None] = lambda heads: None) -> None:
+        self._shelf, self._polled = shelf, polled
         self._mark: bytes | None = None
         #: read under this mark
         self._known: dict[int, Head] = {}
+        #: asked for lately, and before
         self._asked: set[int] = set()
+        self._asked_before: set[int] = set()
+        self._commits = 0
         #: the observation after which each was promised to be good, and until when
         self._promised: dict[int, tuple[int, float]] = {}
 
@@ -36,8 +42,14 @@ class Heads:
         if mark is None:
             return self._read([source]).get(source)
         if mark != self._mark:
-            again = list(self._asked)[:MOST]
-            self._mark, self._known, self._asked = mark, self._read(again) if again else {}, set()
+            again, before = [*self._asked, *(self._asked_before - self._asked)][:MOST], self._known
+            self._mark, self._known = mark, self._read(again) if again else {}
+            self._commits += 1
+            if self._commits % LATELY == 0:
+                self._asked_before, self._asked = self._asked, set()
+            moved = [head for head in self._known.values() if head.latest != before.get(head.source, head).latest]
+            if moved:
+                self._polled(moved)
         self._asked.add(source)
         head = self._known.get(source)
         if head is None:

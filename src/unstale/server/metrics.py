@@ -81,6 +81,17 @@ def told(status: Status, served: Mapping[int, int]) -> str:
         ("even_freshness_error", "gauge", "How far off that may be, 95 times of 100.", _of(status.even_error)),
         ("learned_ratio", "gauge", "Share of the weight that was looked at twice.", _of(status.learned)),
         ("expected_age_seconds", "gauge", "Expected age of the copies, by weight.", _of(status.age)),
+        (
+            "contract_sources",
+            "gauge",
+            "Sources of a contract, by whether it is kept of them.",
+            [
+                ({"contract": one.name, "state": state}, count)
+                for one in status.contracts
+                for state, count in (("kept", one.sources - one.broken), ("broken", one.broken))
+            ],
+        ),
+        ("contracts_need_per_second", "gauge", "What keeping all contracts takes.", _of(status.contracts_need)),
         ("hosts_held", "gauge", "Hosts whose cap makes polls dearer.", _of(len(status.surcharges))),
         *workers(engine),
         (

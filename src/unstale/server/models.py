@@ -59,6 +59,7 @@ EXPLANATION = model(
         **_SOURCE["properties"],
         sentence=text(2000),
         noise=text(2000),
+        looked_at=text(2000),
         bound=text(2000),
         half_life=maybe(shapes.LENGTH),
         price=maybe(number()),
@@ -168,7 +169,8 @@ COUNTS = model(
 COLLECTION = model(
     "Collection",
     record(
-        id=whole(1),
+        # Below 0: a channel by which signals are pushed.
+        id=whole(-3),
         address=text(8192),
         listing=text(100),
         members=whole(0),
@@ -180,6 +182,28 @@ COLLECTION = model(
         late=maybe(shapes.LENGTH),
         saved=maybe(number()),
         sentence=text(10000),
+    ),
+)
+CONTRACT = model(
+    "Contract",
+    record(
+        name=text(200),
+        terms=text(200),
+        kept=shapes.FLAG,
+        sources=whole(0),
+        waiting=whole(0),
+        broken=whole(0),
+        needs_per_day=number(),
+        sentence=text(2000),
+        worst=several(
+            record(
+                id=whole(1),
+                address=text(8192),
+                since=maybe(shapes.LENGTH),
+                allowed=maybe(shapes.LENGTH),
+                reason=text(10000),
+            )
+        ),
     ),
 )
 STATUS = model(
@@ -208,6 +232,8 @@ STATUS = model(
         engine=ENGINE,
         totals=TOTALS,
         collections=several(COLLECTION),
+        contracts=several(CONTRACT),
+        contracts_need_per_day=number(),
         worst=several(SOURCE),
     ),
 )

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from unstale.core.learning.outlook import WIDTH, outlook
+from unstale.core.learning.outlook import WIDTH, fresh_now
 from unstale.logs import log
 from unstale.ports import Catalogue, Head
 
@@ -44,7 +44,7 @@ class Outlooks:
         #: when we last looked, on the loop's clock
         self._looked = -math.inf
         # The first look may compile for a second: not while somebody waits.
-        outlook(shelf.columns_of([], WIDTH), clock())
+        fresh_now(shelf.columns_of([], WIDTH), clock())
 
     def known(self, source: int, head: Head, now: float) -> KnownCopy | None:
         """Of one copy, if it was looked up and cannot have moved by more than 0.02 since, or in this second."""
@@ -64,10 +64,26 @@ class Outlooks:
                 loop.call_at(max(loop.time(), self._looked + PAUSE), self._look)
             waiting = self._asked[source] = loop.create_future()
         fresh, change_rate = await asyncio.shield(waiting)
+        return self._keep(head, now, fresh, change_rate)
+
+    def renew(self, heads: Sequence[Head]) -> None:
+        """Look up at once those of these copies that were known before they were polled."""
+        some = {head.source: head for head in heads if head.source in self._known}
+        if some:
+            now = self._clock()
+            for source, (fresh, change_rate) in self._found(list(some), now).items():
+                self._keep(some[source], now, fresh, change_rate)
+
+    def _keep(self, head: Head, now: float, fresh: float, change_rate: float) -> KnownCopy:
         kept = max(SECOND, ERROR / max(change_rate, 1e-9), ERROR * (now - head.checked))
         gap = min(max(1.0 / max(change_rate, 1e-9), 1.0), LONGEST_GAP)
-        known = self._known[source] = KnownCopy(head.latest, now + kept, fresh, gap)
+        known = self._known[head.source] = KnownCopy(head.latest, now + kept, fresh, gap)
         return known
+
+    def _found(self, sources: list[int], now: float) -> dict[int, tuple[float, float]]:
+        standing = self._shelf.columns_of(sources, WIDTH)
+        fresh, rate = fresh_now(standing, now)
+        return dict(zip(standing.source.tolist(), zip(fresh.tolist(), rate.tolist(), strict=True), strict=True))
 
     def _look(self) -> None:
         asked, self._asked = self._asked, {}
@@ -75,10 +91,7 @@ class Outlooks:
         if len(self._known) > MOST:
             self._known.clear()
         try:
-            standing = self._shelf.columns_of(list(asked), WIDTH)
-            seen = outlook(standing, self._clock())
-            each = zip(seen.fresh.tolist(), seen.change_rate.tolist(), strict=True)
-            found = dict(zip(standing.source.tolist(), each, strict=True))
+            found = self._found(list(asked), self._clock())
         except Exception as error:  # every request that waits must hear of it
             log("request_failed", {"path": "outlook"}, error)
             for waiting in asked.values():

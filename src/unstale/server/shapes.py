@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from datetime import UTC, datetime
 from typing import Any
 
 from unstale.errors import InputError, sentence
+from unstale.service.documents import iso
 
 Shape = dict[str, Any]
 
@@ -185,15 +185,8 @@ def read_text(name: str, given: str, shape: Shape) -> Any:
     return value
 
 
-def stamp(at: float | None) -> str | None:
-    """A time in UTC, None for none.
-
-    >>> stamp(1714557600.25), stamp(float("-inf"))
-    ('2024-05-01T10:00:00.250000Z', None)
-    """
-    if at is None or not 0.0 <= at < 253402300800.0:
-        return None
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+#: a time in UTC as JSON has it, None for none
+stamp = iso
 
 
 def finite(value: float) -> float | None:

@@ -8,6 +8,6 @@ Rules of this room:
 """
 
 from unstale.service.fleet_service import FleetService
-from unstale.service.records import Terms
+from unstale.service.terms import Terms
 
 __all__ = ["FleetService", "Terms"]

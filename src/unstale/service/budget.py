@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import PurePath
 
 from unstale.engine.said import BUDGET, BudgetSaid
-from unstale.service.records import Budget, Terms
+from unstale.service.records import Budget
+from unstale.service.terms import Terms
 from unstale.service.words import ago, per
 
 _WAYS = {"api": "over the API or the dashboard", "command": "with `unstale budget`", "option": "with --budget"}

@@ -1,8 +1,9 @@
-"""What collections are worth: what the engine last wrote of each, in words for every face.
+"""What collections and channels are worth: what the engine last wrote of each, in words for every face.
 
 Rules of this file:
 1. Nothing is computed here that the brain knows: it writes what a collection is worth, and this reads it.
 2. A collection that has not been heard yet is a source like any other.
+3. A channel by which signals are pushed is told as a collection is; it has no source, and its number is below 0.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from typing import Any
 
 from unstale.engine.collecting import SIGNALS
 from unstale.engine.listed import COLLECTION
+from unstale.listings.records import CHANNELS
 from unstale.ports import Listing, ReadStore
 from unstale.service.words import ago, span
 from unstale.units import DAY
 
 #: how a collection stands: used, trusted but not worth its polls, new, or not believed
 USED, DEAR, NEW, LIAR = "used", "trusted", "new", "not believed"
+#: the form of a channel
+PUSH = "push"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,8 @@ class CollectionView:
     def sentence(self, now: float) -> str:
         """What it is worth, in one sentence."""
         told = f"tells of {self.members:,} source{'s' * (self.members != 1)}"
+        if self.form == PUSH:
+            return self._pushed(told, now)
         if self.state == NEW:
             return f"{told}; it is listed every {span(self.interval)} until polls have shown what its signals are worth"
         worth = f"{self.precision:.0%} of its signals are true, {self.silence:.0%} of changes go unsaid"
@@ -54,14 +60,24 @@ class CollectionView:
         saved = f"; about {self.saved:,.0f} polls a day are saved" if self.saved >= 1.0 else ""
         return f"{told} and is listed every {span(self.interval)}, heard {ago(self.heard_at, now)}: {worth}{saved}"
 
+    def _pushed(self, told: str, now: float) -> str:
+        """The same of a channel."""
+        worth = f"{self.precision:.0%} of what it said was true, {self.silence:.0%} of changes go unsaid"
+        if self.state == NEW:
+            return f"{told}; it is followed within a part of the budget until polls have shown what its word is worth"
+        if self.state == LIAR:
+            return f"{told}, but is not believed: {worth}; it is followed within a very small part of the budget"
+        return f"{told}, heard {ago(self.heard_at, now)}: {worth}; who it names is polled if that pays at today's price"
+
 
 def collections(store: ReadStore, setting: bytes | None = None) -> list[CollectionView]:
-    """The collections of a store that its engine has heard of, by their ids."""
+    """The collections of a store that its engine has heard of, by their ids, and then the channels."""
     known = worths(store.setting(SIGNALS) if setting is None else setting)
+    channels = [Listing(name, PUSH, id=number) for name, number in CHANNELS.items() if number in known]
     return [
         CollectionView(
             one,
-            str(one.options.get(COLLECTION, "")),
+            PUSH if one.id < 0 else str(one.options.get(COLLECTION, "")),
             int(worth["members"]),
             _state(worth),
             _number(worth, "interval"),
@@ -71,7 +87,7 @@ def collections(store: ReadStore, setting: bytes | None = None) -> list[Collecti
             _number(worth, "late"),
             DAY * _number(worth, "saved"),
         )
-        for one in store.listings(sorted(known))
+        for one in [*store.listings(sorted(number for number in known if number > 0)), *channels]
         for worth in (known[one.id],)
     ]
 

@@ -27,8 +27,8 @@ Mask = NDArray[np.bool_]
 COUNTED = 5000
 #: fleets up to this size have their titles searched with their addresses
 TITLED = 5000
-#: sources that are read at a time
-_CHUNK = 10_000
+#: sources that are read at a time, and as many as there can be
+_CHUNK, _ALL = 10_000, 2**62
 _COMPARE: Mapping[str, Callable[[Floats, float], Mask]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -62,7 +62,7 @@ class Names:
     source: Rows
     edited: int
     filed: dict[int, Filed] = field(default_factory=dict)
-    #: the sources under each tag and of each kind, once many were asked for
+    #: the sources under tags and of kinds that were asked for among many
     indexed: dict[tuple[str, str], Rows] = field(default_factory=dict)
 
     def having(self, wanted: bytes, most: int) -> tuple[Rows, bool]:
@@ -81,14 +81,13 @@ class Names:
         return self.text.find(wanted, int(self.begin[line]), int(self.begin[line + 1])) >= 0
 
     def under(self, store: ReadStore, term: Term) -> Rows:
-        """The sources that are filed under a tag, or are of a kind, of all there are."""
-        if not self.indexed:
-            places: dict[tuple[str, str], list[int]] = {("", ""): []}
-            for source, one in self.of(store, self.source.tolist()).items():
-                for key in (("kind", one.kind), *(("tag", tag) for tag in one.tags)):
-                    places.setdefault(key, []).append(source)
-            self.indexed.update({key: np.array(found, dtype=np.int64) for key, found in places.items()})
-        return self.indexed.get((term.name, str(term.value)), self.indexed["", ""])
+        """The sources that are filed under a tag, or are of a kind, of all there are: the store knows, without telling
+        what each is filed under."""
+        key = term.name, str(term.value)
+        if key not in self.indexed:
+            tag, kind = (key[1], None) if term.name == "tag" else (None, key[1])
+            self.indexed[key] = np.array(store.search(tag=tag, kind=kind, limit=_ALL), dtype=np.int64)
+        return self.indexed[key]
 
     def of(self, store: ReadStore, sources: Sequence[int]) -> Mapping[int, Filed]:
         """What these are filed under; read once until the fleet is edited."""

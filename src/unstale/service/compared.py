@@ -1,7 +1,8 @@
 """Two versions of a source beside each other, in the form in which a reader would compare them.
 
 Rules of this file:
-1. A page is compared by the text that is seen, JSON by its structure, a feed by its entries; everything also as it is.
+1. A page is compared by the text that is seen, JSON by its structure, a table by its rows, a feed by its entries;
+   everything also as it is.
 2. Lines that belong together are compared by words. What is too long for that is compared by lines, within bounds.
 """
 
@@ -15,12 +16,14 @@ from typing import Any
 
 from unstale.errors import InputError
 from unstale.feeds import read_feed
+from unstale.html_text import html_text, is_html, is_json
+from unstale.pictured import apart
 from unstale.ports import Body
 from unstale.service.difference import difference, lines_of
 from unstale.service.entries import entry_of
-from unstale.service.html_text import html_text, is_html, is_json
+from unstale.service.structure import json_lines, table_lines
 
-FORMS = ("text", "structure", "entries", "source")
+FORMS = ("text", "structure", "rows", "entries", "source")
 #: pairs of lines that are compared by words, lines of a block in which pairs are sought, and how alike a pair must be
 PAIRS, BLOCK, ALIKE = 300, 40, 0.4
 #: words between the first and the last that differ, up to which it is told which of them do
@@ -55,24 +58,36 @@ def forms_of(media_type: str, kind: str = "http") -> list[str]:
     """In which forms a copy can be compared, the best first.
 
     >>> forms_of("text/html; charset=utf-8"), forms_of("text/csv"), forms_of("application/rss+xml", "feed")
-    (['text', 'source'], ['source'], ['entries', 'source'])
+    (['text', 'source'], ['rows', 'source'], ['entries', 'source'])
     """
     first = ["entries"] if kind == "feed" else ["text"] if is_html(media_type) else []
-    return [*first, *(["structure"] if is_json(media_type) else []), "source"]
+    return [
+        *first,
+        *(["structure"] if is_json(media_type) else []),
+        *(["rows"] if is_table(media_type) else []),
+        "source",
+    ]
+
+
+def is_table(media_type: str) -> bool:
+    """Whether a copy is a table in text."""
+    return media_type.partition(";")[0].strip().lower() in ("text/csv", "text/tab-separated-values")
 
 
 def _as(body: Body, form: str) -> bytes:
-    """A body in a form, as lines; as it is where it is not what it says it is."""
+    """A body in a form, as lines; as it is where it is not what it says it is. Pictures are compared elsewhere."""
     try:
         if form == "text":
             lines = html_text(body.data)
         elif form == "structure":
-            lines = json.dumps(json.loads(body.data), indent=2, sort_keys=True, ensure_ascii=False).splitlines()
+            lines = json_lines(json.loads(body.data))
+        elif form == "rows":
+            lines = table_lines(body.data.decode("utf-8"))
         elif form == "entries":
             told = (entry_of(one) for one in read_feed(body.data, repair=True).entries)
             lines = [" · ".join(filter(None, (one["title"], one["time"], one["link"]))) for one in told]
         else:
-            return body.data
+            return apart(body.data)[0]
     except (InputError, ValueError, RecursionError):
         return body.data
     return "\n".join(lines).encode("utf-8", "replace")

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
-from unstale.ports import Edition, Listing, Observation
+from unstale.ports import Listing
 from unstale.secrecy import shown_address
-from unstale.service.beliefs import BeliefPoint
 from unstale.service.collections import CollectionView
+from unstale.service.contract_views import ContractView
 from unstale.service.noise import Noise
 from unstale.service.records import (
     Budget,
     EngineState,
     Explanation,
     HostView,
-    LogLine,
     Preview,
-    PricePoint,
     SourceView,
     Status,
     Totals,
@@ -32,9 +31,17 @@ def iso(time: float | None) -> str | None:
     >>> iso(1714557600.25), iso(float("-inf"))
     ('2024-05-01T10:00:00.250000Z', None)
     """
-    if time is None or not 0.0 <= time < 253402300800.0:
+    if time is None or not 0.0 <= time < 253402300799.0:
         return None
-    return datetime.fromtimestamp(time, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    part, whole = math.modf(time)
+    micro = round(part * 1e6)
+    # Of many times on a page the second is the same as another's.
+    return f"{_second(int(whole) + (micro == 1_000_000))}.{micro % 1_000_000:06d}Z"
+
+
+@lru_cache(maxsize=50_000)
+def _second(whole: int) -> str:
+    return datetime.fromtimestamp(whole, UTC).isoformat(timespec="seconds")[:19]
 
 
 def finite(thing: Any) -> Any:
@@ -50,43 +57,40 @@ def finite(thing: Any) -> Any:
     return None if isinstance(thing, float) and not math.isfinite(thing) else thing
 
 
+def _number(value: float) -> float | None:
+    """A number of JSON's, as `finite` has it: a page has hundreds of them."""
+    return value if -math.inf < value < math.inf else None
+
+
 def listing(one: Listing) -> dict[str, Any]:
     """What is said of a source."""
-    told: dict[str, Any] = finite(
-        {
-            "id": one.id,
-            "address": shown_address(one.address),
-            "kind": one.kind,
-            "host": one.host,
-            "weight": one.weight,
-            "cost": one.cost,
-            "min_interval": one.shortest,
-            "max_interval": one.longest,
-            "paused": one.paused,
-        }
-    )
-    return told | {"options": dict(one.options), "added_at": iso(one.added_at)}
+    return {
+        "id": one.id,
+        "address": shown_address(one.address),
+        "kind": one.kind,
+        "host": one.host,
+        "weight": _number(one.weight),
+        "cost": _number(one.cost),
+        "min_interval": _number(one.shortest),
+        "max_interval": _number(one.longest),
+        "paused": one.paused,
+        "options": dict(one.options),
+        "added_at": iso(one.added_at),
+    }
 
 
 def source(one: SourceView) -> dict[str, Any]:
     """A source at a moment."""
-    told: dict[str, Any] = finite(
-        {
-            "failures": one.failures,
-            "reason": one.reason,
-            "fresh": one.fresh,
-            "age": one.age,
-            "change_rate": one.change_rate,
-            "change_rate_low": one.low,
-            "change_rate_high": one.high,
-            "change_interval": one.change_interval,
-            "interval": one.interval,
-            "waits_for": one.waits_for,
-            "surcharge": one.surcharge,
-        }
-    )
-    times = {"checked_at": iso(one.checked_at), "changed_at": iso(one.changed_at), "due_at": iso(one.due_at)}
-    return listing(one.listing) | times | told
+    told = listing(one.listing)
+    told["checked_at"], told["changed_at"] = iso(one.checked_at), iso(one.changed_at)
+    told["due_at"] = iso(one.due_at)
+    told["failures"], told["reason"] = one.failures, one.reason
+    told["fresh"], told["age"] = _number(one.fresh), _number(one.age)
+    told["change_rate"] = _number(one.change_rate)
+    told["change_rate_low"], told["change_rate_high"] = _number(one.low), _number(one.high)
+    told["change_interval"], told["interval"] = _number(one.change_interval), _number(one.interval)
+    told["waits_for"], told["surcharge"] = one.waits_for, _number(one.surcharge)
+    return told
 
 
 def budget(one: Budget) -> dict[str, Any]:
@@ -166,10 +170,39 @@ def status(one: Status, verdict: str = "pass", reasons: list[str] | None = None)
         "engine": engine(one.engine),
         "totals": totals(one.totals),
         "collections": [collection(view, one.at) for view in one.collections],
+        "contracts": [contract(view) for view in one.contracts],
+        "contracts_need_per_day": DAY * one.contracts_need,
         "worst": [source(view) for view in one.worst],
     }
     whole: dict[str, Any] = finite(told)
     return whole
+
+
+def contract(one: ContractView) -> dict[str, Any]:
+    """A contract, and whether it is kept."""
+    told: dict[str, Any] = finite(
+        {
+            "name": one.name,
+            "terms": one.terms,
+            "kept": one.kept,
+            "sources": one.sources,
+            "waiting": one.waiting,
+            "broken": one.broken,
+            "needs_per_day": DAY * one.needs,
+            "sentence": one.sentence,
+            "worst": [
+                {
+                    "id": broken.listing.id,
+                    "address": shown_address(broken.listing.address),
+                    "since": broken.since,
+                    "allowed": broken.allowed,
+                    "reason": broken.reason,
+                }
+                for broken in one.worst
+            ],
+        }
+    )
+    return told
 
 
 def collection(one: CollectionView, now: float) -> dict[str, Any]:
@@ -200,6 +233,7 @@ def explanation(one: Explanation) -> dict[str, Any]:
         {
             "sentence": one.sentence,
             "noise": one.noise,
+            "looked_at": one.looked_at,
             "interval": one.interval,
             "bound": one.bound,
             "waits_for": view.waits_for,
@@ -234,23 +268,6 @@ def preview(one: Preview) -> dict[str, Any]:
     return told
 
 
-def point(one: PricePoint) -> dict[str, Any]:
-    """A stretch of the history."""
-    told: dict[str, Any] = finite(
-        {
-            "price": one.price,
-            "budget_per_day": DAY * one.budget,
-            "fresh": one.fresh,
-            "even": one.even,
-            "polls": one.polls,
-            "changed": one.changed,
-            "failed": one.failed,
-            "spent": one.spent,
-        }
-    )
-    return {"at": iso(one.at)} | told
-
-
 def host(one: HostView) -> dict[str, Any]:
     """A host and what it is granted."""
     granted = one.granted
@@ -268,43 +285,3 @@ def host(one: HostView) -> dict[str, Any]:
         }
     )
     return told
-
-
-def observation(one: Observation) -> dict[str, Any]:
-    """One poll as it was recorded."""
-    return {
-        "polled_at": iso(one.polled_at),
-        "answer": one.answer.value,
-        "elapsed": finite(one.elapsed),
-        "modified_at": iso(one.modified),
-        "received": one.received,
-        "reason": one.reason,
-    }
-
-
-def version(one: Edition) -> dict[str, Any]:
-    """One kept version, without its bytes."""
-    return {
-        "version": one.version,
-        "taken_at": iso(one.taken_at),
-        "media_type": one.media_type,
-        "size": one.size,
-        "sha256": one.digest.hex(),
-    }
-
-
-def belief(one: BeliefPoint) -> dict[str, Any]:
-    """A change rate as it was believed at a time."""
-    told: dict[str, Any] = finite({"change_rate": one.change_rate, "low": one.low, "high": one.high})
-    return {"at": iso(one.at)} | told
-
-
-def log_line(one: LogLine) -> dict[str, Any]:
-    """One of the newest polls; names of events are stable."""
-    return {
-        "token": one.token,
-        "event": f"poll.{one.answer}",
-        "at": iso(one.at),
-        "source": one.source,
-        "address": one.address,
-    }

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from unstale.errors import InputError
 from unstale.feeds import FeedEntry, read_feed
+from unstale.html_text import html_text
 from unstale.ports import ReadStore
-from unstale.service.html_text import html_text
 
 #: versions that are looked through, entries that are told, and characters of a title and a link
-VERSIONS, MOST, TITLE, LINK = 30, 500, 300, 2000
+VERSIONS, MOST, TITLE, LINK = 30, 1000, 300, 2000
 
 
 def entry_of(one: FeedEntry) -> dict[str, str]:

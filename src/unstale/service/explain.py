@@ -10,11 +10,13 @@ from unstale.core.learning.mixture import favoured
 from unstale.core.roots.falling import falls_to
 from unstale.engine.collecting import SIGNALS
 from unstale.engine.pricing import DEARER
+from unstale.listings.records import CHANNELS
 from unstale.ports import ReadStore
 from unstale.secrecy import shown_address
 from unstale.service.collections import USED, collections
 from unstale.service.moment import Moment, listed, reasons
 from unstale.service.noise import noise
+from unstale.service.probes import looked_at
 from unstale.service.records import Explanation, SourceView
 from unstale.service.words import coming, span
 
@@ -50,6 +52,7 @@ def explain(store: ReadStore, moment: Moment, source: int) -> Explanation | None
         twice_budget=budget,
         polls=tuple(store.observations(source, SHOWN)),
         noise="" if noisy is None else noisy.sentence(source),
+        looked_at=looked_at(store, found[source]),
     )
 
 
@@ -67,6 +70,11 @@ def _told_of(store: ReadStore, moment: Moment, view: SourceView) -> str:
             place = shown_address(told.listing.address)
             rare = "and seldom besides, in case that is silent" if told.silence > 0.0 else "and not besides"
             return f"polled when {place} says that it changed and a poll pays at today's price, {rare}"
+    for pushed in store.pushes([view.listing.id]):
+        told = known.get(CHANNELS.get(pushed.address, 0))
+        if told is not None and told.state == USED:
+            unsaid = f"and besides by itself: {told.silence:.0%} of changes go unsaid"
+            return f"polled when a {pushed.address} says that it changed and a poll pays at today's price, {unsaid}"
     return ""
 
 
@@ -94,6 +102,11 @@ def sentence_of(view: SourceView, wait: float, bound: str, now: float) -> str:
         return f"polled every {every}: no source is polled more than 1,000 times as often as the mean one; {changes}"
     if bound == "longest":
         return f"polled every {every}: that is its max-interval; {changes}, {weighs}, and alone a poll would pay later"
+    if bound == "contract":
+        return (
+            f"polled every {every}, a tenth sooner than its contract allows: {changes}, {weighs}, and alone a poll "
+            "would pay later"
+        )
     if bound == "abandoned":
         return (
             f"abandoned at today's price, but looked at every {every} in case its habits change: {changes}, "

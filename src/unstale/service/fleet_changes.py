@@ -9,12 +9,14 @@ from typing import Any
 
 from unstale.core.learning.state import WIDTH
 from unstale.engine.config import scheduler_of
+from unstale.engine.contracts import bounded, promised
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.outcomes import PollOutcome, entries_of
 from unstale.errors import InputError, StoreError, sentence
-from unstale.ports import Claim, Listing, ReadStore, Store, tags_of
-from unstale.service.hints import hasten
-from unstale.service.records import Terms
+from unstale.ports import Claim, Listing, ReadStore, Store, tags_of, what_counts
+from unstale.service.hints import hasten, push
+from unstale.service.noise import noise
+from unstale.service.terms import Terms
 
 #: polls what was claimed
 Look = Callable[[Sequence[Claim]], Sequence[PollOutcome]]
@@ -60,10 +62,19 @@ class FleetChanges:
         return len(new)
 
     def edit(self, sources: Sequence[int], changes: Mapping[str, Any]) -> int:
-        """Change what is said of sources; beliefs and copies stay. How many there are."""
-        made = [self.terms.listing({"address": one.address, **changes}, one) for one in self.store.listings(sources)]
+        """Change what is said of sources; beliefs and copies stay. How many there are.
+
+        But where a source changed at nearly every poll and other things count now, its belief is begun anew: what it
+        was taught are false changes.
+        """
+        before = self.store.listings(sources)
+        made = [self.terms.listing({"address": one.address, **changes}, one) for one in before]
         if made:
+            other = [old.id for old, new in zip(before, made, strict=True) if what_counts(old) != what_counts(new)]
+            noisy = [source for source in other if noise(self.store, source) is not None]
             self.writer.add(made, self.clock(), duplicates="replace")
+            if noisy:
+                self.writer.relearn(noisy)
         return len(made)
 
     def tag(self, sources: Sequence[int], more: Sequence[str], less: Sequence[str] = ()) -> int:
@@ -88,8 +99,12 @@ class FleetChanges:
         """Forget sources; how many there were."""
         return self.writer.remove(sources)
 
-    def hint(self, sources: Sequence[int]) -> None:
-        """Make sources due now that are not yet: a hint never makes one later."""
+    def hint(self, sources: Sequence[int], by: str = "hint") -> None:
+        """Somebody says that sources have changed: they are due now, if what was said by that channel proved true."""
+        push(self.writer, sources, by, self.clock())
+
+    def hasten(self, sources: Sequence[int]) -> None:
+        """Have sources polled as soon as the budget allows, whatever a poll of them is worth."""
         hasten(self.writer, sources, self.clock())
 
     def repair(self, copies: Sequence[tuple[int, int]]) -> int:
@@ -97,7 +112,7 @@ class FleetChanges:
         newest = {head.source: head.version for head in self.store.heads([source for source, _ in copies])}
         mendable = [(source, version) for source, version in copies if newest.get(source) == version]
         self.writer.distrust(mendable)
-        self.hint([source for source, _ in mendable])
+        self.hasten([source for source, _ in mendable])
         return len(mendable)
 
     def poll(self, sources: Sequence[int], look: Look) -> None:
@@ -106,11 +121,12 @@ class FleetChanges:
         What `look` says of claims counts; those that another holds are left to it.
         """
         config, now, store = self.terms.config, self.clock(), self.writer
-        # The longest overdue are claimed first: nobody is overdue longer than this.
         store.set_due(sources, [0.0] * len(sources))
-        claims = store.claim(now, len(sources), lease=config.lease, owner="poll")
-        outcomes = look([claim for claim in claims if claim.source in set(sources)])
-        scheduler, _ = scheduler_of(store.columns_of(sources, WIDTH), config, now, HostLimits(self.terms.rules))
+        # Of these alone: where somebody else holds one of them, whom nobody asked for would be held in its stead.
+        claims = store.claim(now, len(sources), lease=config.lease, owner="poll", among=list(sources))
+        outcomes = look(claims)
+        standing = bounded(store.columns_of(sources, WIDTH), promised(store, config.contracts, sources))
+        scheduler, _ = scheduler_of(standing, config, now, HostLimits(self.terms.rules))
         scheduler.price = max(scheduler.price, 1e-300)
         store.record(entries_of(scheduler, outcomes)[0])
 

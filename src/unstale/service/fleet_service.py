@@ -12,10 +12,11 @@ from functools import partial
 import numpy as np
 
 from unstale.core.learning.outlook import WIDTH
+from unstale.engine.contracts import bounded, promised
 from unstale.engine.said import BUDGET, BudgetSaid, By
 from unstale.errors import InputError, sentence
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Edition, FleetColumns, Observation
+from unstale.ports import Edition, FleetColumns, Listing, Observation
 from unstale.service import budget as budgets
 from unstale.service import explain as explaining
 from unstale.service import status as stating
@@ -27,6 +28,7 @@ from unstale.service.course import gathered
 from unstale.service.fleet_changes import FleetChanges
 from unstale.service.moment import ENGINE, Moment, Whole, engine_says, listed, reasons
 from unstale.service.preview import preview
+from unstale.service.receivers import RECEIVERS, NewsReceiver, kept_receivers, read_receivers
 from unstale.service.records import (
     Budget,
     EngineState,
@@ -42,6 +44,7 @@ from unstale.service.records import (
 )
 from unstale.service.saved import SAVED, SavedSearch, kept_searches, read_searches
 from unstale.service.search import parse
+from unstale.service.tokens import TOKENS, ScopedToken, kept_tokens, read_tokens
 
 #: sources that a status lists
 WORST = 20
@@ -56,14 +59,16 @@ class FleetService(FleetChanges):
 
     # What it is at a moment
 
-    def moment(self, sources: Sequence[int] | None = None) -> Moment:
-        """The whole fleet now, or some of its sources."""
+    def moment(self, sources: Sequence[int] | None = None, listings: Sequence[Listing] | None = None) -> Moment:
+        """The whole fleet now, or some of its sources, whose `listings` may have been read already."""
         now, terms = self.clock(), self.terms
         standing = self.store.fleet(WIDTH) if sources is None else self.store.columns_of(sources, WIDTH)
+        promises = promised(self.store, terms.config.contracts, sources, listings)
+        standing = bounded(standing, promises)
         budget = self._budget(standing.settings, now)
         config = replace(terms.config, budget=budget.rate)
         whole = None if sources is None else partial(self._of_whole, standing, budget.rate)
-        return Moment(now, standing, config, terms, whole)
+        return Moment(now, standing, config, terms, whole, promises)
 
     def status(self, sources: Sequence[int] | None = None, *, limit: int = WORST) -> Status:
         """How the fleet stands, or some of its sources."""
@@ -77,10 +82,11 @@ class FleetService(FleetChanges):
 
     def views(self, sources: Sequence[int]) -> list[SourceView]:
         """These sources one by one, those that exist, in the order asked."""
-        moment = self.moment(sources)
+        named = listed(self.store, sources)
+        moment = self.moment(sources, list(named.values()))
         place = {source: row for row, source in enumerate(moment.standing.source.tolist())}
         rows = np.array([place[source] for source in sources if source in place], dtype=np.int64)
-        return moment.views(rows, listed(self.store, sources), reasons(self.store, moment, rows))
+        return moment.views(rows, named, reasons(self.store, moment, rows))
 
     def columns(self, before: SourceColumns | None = None) -> SourceColumns:
         """All sources in columns, to be searched; what `before` has read and still holds is not read again."""
@@ -90,6 +96,23 @@ class FleetService(FleetChanges):
         """The sources that a search means, rising."""
         terms = parse(search)
         return self.columns().all(terms)
+
+    def receivers(self) -> list[NewsReceiver]:
+        """Those who were set up to be told, in the order in which they are shown."""
+        return read_receivers(self.store.setting(RECEIVERS))
+
+    def save_receivers(self, receivers: Sequence[NewsReceiver]) -> None:
+        """Have these told of all that changes from now on, and nobody else who was set up so."""
+        self.writer.record([], settings={RECEIVERS: kept_receivers(receivers)})
+        self.writer.subscribe([one.listener for one in receivers], others=True)
+
+    def tokens(self) -> list[ScopedToken]:
+        """The tokens that may do a few things for a while."""
+        return read_tokens(self.store.setting(TOKENS))
+
+    def save_tokens(self, tokens: Sequence[ScopedToken]) -> None:
+        """Keep these tokens, and no others."""
+        self.writer.record([], settings={TOKENS: kept_tokens(tokens)})
 
     def searches(self) -> list[SavedSearch]:
         """The searches that were saved, in the order in which they are shown."""
@@ -168,7 +191,7 @@ class FleetService(FleetChanges):
 
     def versions(self, source: int) -> list[Edition]:
         """The kept versions, newest first."""
-        kept = (self.store.edition(source, version) for version in self.store.versions(source))
+        kept = self.store.editions([(source, version) for version in self.store.versions(source)])
         return [one for one in kept if one is not None]
 
     def beliefs(self, source: int) -> list[BeliefPoint]:

@@ -21,11 +21,13 @@ from unstale.core.checks import Floats
 from unstale.core.learning.learner import EAGER, EXPLORE
 from unstale.core.learning.outlook import Outlook, outlook
 from unstale.engine.config import EngineConfig, next_look, scheduler_of
+from unstale.engine.contracts import NOTHING, Promises
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.pricing import DEARER
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.ports import FleetColumns, Listing, ReadStore
-from unstale.service.records import SourceView, Terms
+from unstale.service.records import SourceView
+from unstale.service.terms import Terms
 
 #: the setting in which an engine tells of itself
 ENGINE = "engine"
@@ -58,6 +60,8 @@ class Moment:
     terms: Terms
     #: what a part takes from the whole, asked for when it is needed; None: these columns are the whole
     of_whole: Callable[[], Whole] | None = None
+    #: what was promised of sources: `standing` has longest waits that keep it
+    promises: Promises = NOTHING
     #: many may ask about one moment
     _asking: Lock = field(default_factory=Lock, repr=False, compare=False)
 
@@ -164,9 +168,11 @@ class Moment:
         )
 
     def bound(self, row: int, wait: float) -> str:
-        """Why a wait is not longer or shorter: price, host, shortest, eager, longest or abandoned."""
+        """Why a wait is not longer or shorter: price, host, shortest, eager, longest, contract or abandoned."""
         learner, listed = self.scheduler.learner, self.standing
         if wait >= learner.columns.longest[row]:
+            if self.promises.binds(int(listed.source[row]), float(listed.longest[row]), self.seen.change_rate[row]):
+                return "contract"
             return "longest" if listed.longest[row] <= EXPLORE * learner.scale else "abandoned"
         if wait <= learner.columns.shortest[row]:
             return "shortest" if listed.shortest[row] >= EAGER * learner.scale else "eager"

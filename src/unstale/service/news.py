@@ -7,9 +7,10 @@ Rules of this file:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unstale.keeper.outcomes import Answer
+from unstale.pictured import apart
 from unstale.ports import Body, Edition, Listing, ReadStore, tags_of
 from unstale.secrecy import shown_address
 from unstale.service.compared import compared
@@ -45,7 +46,7 @@ def news(store: ReadStore, limit: int, tag: str | None = None) -> list[News]:
 
 def _editions(store: ReadStore, source: int) -> list[Edition]:
     """The versions of a source that are kept, without the very first."""
-    found = (store.edition(source, version) for version in store.versions(source) if version > 1)
+    found = store.editions([(source, version) for version in store.versions(source) if version > 1])
     return [edition for edition in found if edition is not None]
 
 
@@ -69,6 +70,7 @@ def short_difference(old: Body | None, new: Body | None, kind: str) -> tuple[tup
     """The first lines that were taken away and added, as a reader would compare them; whether there is more."""
     if old is None or new is None:
         return (), True
+    old, new = (replace(one, data=apart(one.data)[0]) for one in (old, new))
     if not all(len(one.data) <= BYTES and readable(one.data, one.media_type) for one in (old, new)):
         return (), True
     told = compared(old, new, kind)

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from unstale.html_text import is_html, is_json
 from unstale.keeper.outcomes import Answer
+from unstale.pictured import apart
 from unstale.ports import Body, ReadStore
 from unstale.service.difference import difference
-from unstale.service.html_text import is_html, is_json
 
 #: polls that are looked at, how many there must be, and the share of them that must have found a change
 POLLS, ENOUGH, SHARE = 20, 4, 0.8
@@ -72,9 +73,13 @@ class Noise:
 
 def noise(store: ReadStore, source: int) -> Noise | None:
     """What makes a source change at nearly every poll; None if it does not."""
-    polls = [one for one in store.observations(source, POLLS) if one.answer is not Answer.FAILED]
+    begun = store.checkpoint(source)
+    # What counted as a change before a belief was begun anew may have been none.
+    since = begun.latest if begun is not None and begun.belief is None else 0
+    newest = store.observations(source, POLLS)
+    polls = [one for one in newest if one.answer is not Answer.FAILED and one.token > since]
     # The first copy is no change.
-    answered = polls[:-1] if len(polls) < POLLS else polls
+    answered = polls[:-1] if len(newest) < POLLS and not since else polls
     changed = sum(one.answer is Answer.CHANGED for one in answered)
     if len(answered) < ENOUGH or changed < SHARE * len(answered):
         return None
@@ -85,7 +90,7 @@ def noise(store: ReadStore, source: int) -> Noise | None:
 
 
 def _compared(found: Noise, bodies: Sequence[Body]) -> Noise:
-    kind, texts = bodies[0].media_type, [body.data[:BYTES] for body in bodies]
+    kind, texts = bodies[0].media_type, [apart(body.data)[0][:BYTES] for body in bodies]
     selectors: tuple[str, ...] = ()
     pointers: tuple[str, ...] = ()
     if is_html(kind):

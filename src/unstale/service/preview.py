@@ -14,10 +14,12 @@ from unstale.core.learning.outlook import WIDTH, BelievedColumns, outlook
 from unstale.core.learning.state import kept
 from unstale.core.roots.falling import falls_to
 from unstale.engine.config import scheduler_of
+from unstale.engine.contracts import bounded, promised
 from unstale.engine.host_limits import HostLimits
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.ports import LEARNER, ReadStore
-from unstale.service.records import Preview, Terms
+from unstale.service.records import Preview
+from unstale.service.terms import Terms
 
 #: sources that tell what another budget would do
 _ENOUGH = 5000
@@ -30,7 +32,7 @@ def preview(store: ReadStore, terms: Terms, budget: float, now: float) -> Previe
     """What a budget would do; of many sources every so manieth is asked. Caps of hosts are left out."""
     count = store.counters().get("added", 0)
     step = -(-count // _ENOUGH) or 1
-    standing = store.columns_of(range(1, count + 1, step), WIDTH)
+    standing = bounded(store.columns_of(range(1, count + 1, step), WIDTH), promised(store, terms.config.contracts))
     rows = np.flatnonzero(~standing.paused & (standing.failures == 0))
     # What fails stands as it does, whatever the budget.
     failing = np.flatnonzero(~standing.paused & (standing.failures > 0))

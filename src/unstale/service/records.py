@@ -3,68 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from unstale.engine.config import EngineConfig
-from unstale.engine.host_limits import Rules
-from unstale.errors import InputError, sentence
+from unstale.frozen import quickly_made
 from unstale.ports import CrewMember, Edition, Listing, Observation, Price
 from unstale.service.collections import CollectionView
-
-#: makes a listing of what is said of a source; of one that is listed already, over what was said of it before
-MakeListing = Callable[[Mapping[str, Any], Listing | None], Listing]
-
-
-def _no_engine() -> bool | None:
-    return None
-
-
-def _no_listing(said: Mapping[str, Any], before: Listing | None) -> Listing:
-    raise InputError(sentence("sources", "to list", "cannot be judged here", "give the terms a `listing`"))
-
-
-@dataclass(frozen=True, slots=True)
-class ReadList:
-    """A list of sources as it was read: those in it, bad lines with what is wrong, and what nobody here reads."""
-
-    listings: tuple[Listing, ...]
-    problems: tuple[tuple[int, str], ...] = ()
-    unused: tuple[str, ...] = ()
-
-
-def _no_lists(data: bytes) -> ReadList:
-    raise InputError(sentence("lists", "of sources", "cannot be judged here", "give the terms `lists`"))
-
-
-@dataclass(frozen=True, slots=True)
-class Granted:
-    """What the settings grant a host: seconds between polls, polls at a time, most cost per second, hours in words."""
-
-    spacing: float = 0.0
-    concurrency: int = 0
-    cap: float = math.inf
-    windows: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What the settings say, as far as the service needs it.
-
-    `file` names the settings file ("" for none) and `changed_at` when it was last written; `running` tells whether an
-    engine keeps the store (None: that cannot be told).
-    """
-
-    config: EngineConfig
-    rules: Callable[[str], Rules]
-    granted: Callable[[str], Granted] = lambda name: Granted()
-    running: Callable[[], bool | None] = _no_engine
-    listing: MakeListing = _no_listing
-    #: reads a list of sources in any form that people keep
-    lists: Callable[[bytes], ReadList] = _no_lists
-    file: str = ""
-    changed_at: Callable[[], float] = lambda: 0.0
+from unstale.service.contract_views import ContractView
+from unstale.service.terms import Granted
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +33,14 @@ class Budget:
         return self.by not in ("default", "settings")
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class SourceView:
     """One source at a moment: what is said of it, what is believed of its copy, and what it waits for.
 
     `interval` is the wait at today's price, NaN where no price decides; `waits_for` is paused, failing, first poll, or
-    what bounds the wait: price, host, shortest, eager, longest, abandoned. `reason` is that of a last failure.
+    what bounds the wait: price, host, shortest, eager, longest, contract, abandoned. `reason` is that of the last
+    failure.
     """
 
     listing: Listing
@@ -216,6 +165,9 @@ class Status:
     worst: tuple[SourceView, ...] = ()
     #: what tells of many sources, and what it is worth
     collections: tuple[CollectionView, ...] = ()
+    #: what was promised of sources and whether it is kept, and what keeping all of it takes, cost per second
+    contracts: tuple[ContractView, ...] = ()
+    contracts_need: float = 0.0
 
     @property
     def guess(self) -> bool:
@@ -243,6 +195,8 @@ class Explanation:
     polls: tuple[Observation, ...] = ()
     #: what is to be said of a source that changes at nearly every poll, empty for others
     noise: str = ""
+    #: how a copied table is looked at, and why so, empty for others
+    looked_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

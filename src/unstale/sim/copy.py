@@ -20,7 +20,7 @@ from unstale.core.penalties import Constant as Indicator
 from unstale.core.penalties import Linear, Penalty
 from unstale.core.processes import Process, Superposition, WeeklyPoisson
 from unstale.errors import require
-from unstale.sim import kernels
+from unstale.sim import draws, kernels
 from unstale.sim.statistics import Estimate, batch_means, finite_variance
 
 #: polls and changes that take about an hour
@@ -248,17 +248,15 @@ def _compiled(
 ) -> Floats | None:
     if isinstance(changes, WeeklyPoisson) or (isinstance(polls, Sweep) and polls.sources is not None):
         return None
-    change_law = kernels.law_of(changes)
-    sweep: kernels.Law = (kernels.SWEEP, 0.0, 1.0 / polls.rate)
-    poll_law = sweep if isinstance(polls, Sweep) else kernels.law_of(polls)
+    change_law = draws.law_of(changes)
+    sweep: draws.Law = (draws.SWEEP, 0.0, 1.0 / polls.rate)
+    poll_law = sweep if isinstance(polls, Sweep) else draws.law_of(polls)
     if change_law is None or poll_law is None:
         return None
     sums = np.empty((batches, 7))
 
     def work(first: int, last: int) -> None:
-        kernels.copy_runs(
-            kernels.word(seed), first, last, *change_law, changes.mean, *poll_law, length, tau or 0.0, sums
-        )
+        kernels.copy_runs(draws.word(seed), first, last, *change_law, changes.mean, *poll_law, length, tau or 0.0, sums)
 
     kernels.in_threads(work, batches, 4, None)
     return sums

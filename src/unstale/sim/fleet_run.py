@@ -21,12 +21,12 @@ from unstale.core.poisson_orders import Order
 from unstale.core.processes.named import named
 from unstale.core.values import value_of
 from unstale.errors import InputError, require, sentence
-from unstale.sim import kernels
+from unstale.sim import draws, kernels
 from unstale.sim.copy import checked_seed, require_events
 from unstale.sim.statistics import Estimate
 
 #: the gaps of each order as the kernels know them
-_KINDS = {"fixed": kernels.CONSTANT, "random": kernels.SWEEP, "purely-random": kernels.EXPONENTIAL}
+_KINDS = {"fixed": draws.CONSTANT, "random": draws.SWEEP, "purely-random": draws.EXPONENTIAL}
 #: sources simulated at a stretch by one thread
 PART = 256
 
@@ -112,7 +112,7 @@ def simulate_fleet(
 
     def work(first: int, last: int) -> None:
         kernels.fleet_runs(
-            kernels.word(seed), first, last, runs, kind, shape, scale, pace, _KINDS[order], 0.0, interval, horizon, sums
+            draws.word(seed), first, last, runs, kind, shape, scale, pace, _KINDS[order], 0.0, interval, horizon, sums
         )
 
     kernels.in_threads(work, rate.size, PART, done)
@@ -145,7 +145,7 @@ def _laws(process: str | ArrayLike, rate: Floats) -> tuple[NDArray[np.int64], Fl
         scale = 1.0 / rate
     for text in np.unique(names):
         rows = np.broadcast_to(names == text, rate.shape)
-        law = kernels.law_of(named(str(text), 1.0))
+        law = draws.law_of(named(str(text), 1.0))
         if law is None:
             raise InputError(sentence("process", repr(str(text)), "cannot be simulated here", "use simulate_copy"))
         kind[rows], shape[rows] = law[:2]

@@ -15,9 +15,9 @@ import numpy as np
 
 from unstale.core.checks import Floats, number
 from unstale.core.replication.layers import Layer, parents, siblings
-from unstale.sim import kernels
+from unstale.sim import draws, kernels
 from unstale.sim.copy import checked_seed, require_events
-from unstale.sim.kernels import compiled, stream, unit
+from unstale.sim.draws import compiled, stream, unit
 from unstale.sim.statistics import Estimate, batch_means
 
 #: mean intervals of the slowest polls after which how it began is forgotten
@@ -50,7 +50,7 @@ def simulate_layers(
     require_events((rate + sends) * horizon, "horizon", horizon)
     settle = SETTLE * max(1.0 / layer.sync_rate for layer in layers)
     table = np.array([[x.machines, x.sync_rate, x.group, x.peer_rate, even and x.group == 1] for x in layers], float)
-    out, word = np.zeros((batches, len(layers) + 1)), kernels.word(checked_seed(seed))
+    out, word = np.zeros((batches, len(layers) + 1)), draws.word(checked_seed(seed))
     together = siblings(layers)[:asked]
 
     def work(first: int, last: int) -> None:

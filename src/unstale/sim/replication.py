@@ -22,9 +22,9 @@ from unstale.core.processes import Process
 from unstale.core.replication.redundancy import whole
 from unstale.core.replication.spread import Selection, checked_peers
 from unstale.errors import require
-from unstale.sim import kernels
+from unstale.sim import draws, kernels
 from unstale.sim.copy import checked_seed, require_events
-from unstale.sim.kernels import compiled, gap, met, stream, unit
+from unstale.sim.draws import compiled, gap, met, stream, unit
 from unstale.sim.statistics import Estimate, batch_means
 
 #: mean intervals between polls after which a replica has surely polled the source
@@ -58,7 +58,7 @@ def simulate_cascade(
     laws = _laws([changes, *polls])
     batches, length = _batches(changes, polls, horizon, batches)
     out = np.zeros((batches, len(polls) + 2))
-    word = kernels.word(checked_seed(seed))
+    word = draws.word(checked_seed(seed))
     kernels.in_threads(lambda a, b: _cascade_runs(word, a, b, laws, length, out), batches, 1, None)
     freshness = batch_means(out[:, 2:].T, np.full((len(polls), batches), length))
     return ReplicasRun(freshness, int(out[:, 0].sum()), int(out[:, 1].sum()), 0)
@@ -101,7 +101,7 @@ def simulate_cooperation(
     laws = _laws([changes, polls, contacts, *([] if stays is None else [stays])])
     batches, length = _batches(changes, [polls] * m + [contacts] * m, horizon, batches)
     out = np.zeros((batches, 4))
-    word = kernels.word(checked_seed(seed))
+    word = draws.word(checked_seed(seed))
     recent, warm = selection == "recent", WARM * polls.mean
 
     def work(first: int, last: int) -> None:
@@ -113,7 +113,7 @@ def simulate_cooperation(
 
 
 def _laws(processes: Sequence[Process]) -> Floats:
-    found = [kernels.law_of(process) for process in processes]
+    found = [draws.law_of(process) for process in processes]
     for process, law in zip(processes, found, strict=True):
         rule = "is not among those that replicas can be simulated with"
         require(law is not None, "process", process, rule, "take Poisson, Constant, Pareto, Gamma or their like")

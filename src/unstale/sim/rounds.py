@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.core.learning.compiled import compiled
+from unstale.core.learning.compiled import compiled_loop
 from unstale.core.processes import Process
 from unstale.sim.measure import Log, Rows
 from unstale.sim.policies import Independent, Polled, Rngs
@@ -56,7 +56,7 @@ def joined(logs: Sequence[Log]) -> Log:
     return Log(source[order], started[order], arrived[order], answered[order])
 
 
-@compiled
+@compiled_loop
 def _look(which: Rows, at: Floats, times: Floats, end: Rows, seen: Rows) -> None:
     """Go on to the last change of each source that a look at it shows."""
     for k in range(len(which)):

@@ -29,8 +29,9 @@ def test_a_misspelt_option_is_told_what_was_meant() -> None:
         "option 'chnaged' is not known for sql: did you mean 'changed'?"
     )
     assert refused(WEB, "http", {"changed": "at"}) == (
-        "option 'changed' is not known for http: there are title, tags, headers, normalise, timeout, limit, "
-        "collection, most_members, forget_after, early"
+        "option 'changed' is not known for http: there are title, tags, headers, normalise, triggers, timeout, limit, "
+        "fresh_within, target, collection, most_members, forget_after, only, never, weights, depth, discovery, items, "
+        "member, time, tag, next, cursor, since, early"
     )
     assert refused(WEB, "htp") == "kind 'htp' is unknown: did you mean 'http'?"
     assert refused(WEB, "memory").startswith("kind 'memory' is unknown: choose one of http, feed,")
@@ -108,11 +109,11 @@ def test_what_is_no_secret_is_taken(query: str) -> None:
 
 
 def test_what_an_older_version_took_may_stay_and_nothing_new_like_it() -> None:
-    old = Listing(f"{WEB}?token=abc", options={"depth": 3}, id=1)
+    old = Listing(f"{WEB}?token=abc", options={"deep": 3}, id=1)
     check = Admission().changing(old)
-    assert check(old.address, "http", {"depth": 3, "title": "News"}) == old.address
-    with pytest.raises(InputError, match="'depth' is not known"):
-        check(old.address, "http", {"depth": 4})
+    assert check(old.address, "http", {"deep": 3, "title": "News"}) == old.address
+    with pytest.raises(InputError, match="'deep' is not known"):
+        check(old.address, "http", {"deep": 4})
     with pytest.raises(InputError, match="must not hold a secret"):
         check(f"{WEB}?token=abd", "http", {})
 

@@ -11,6 +11,7 @@ import struct
 import time
 import zlib
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -95,6 +96,32 @@ def test_not_modified_answers_what_we_hold() -> None:
         assert (server.asked[0]["if-none-match"], server.asked[0]["if-modified-since"]) == ('"7"', OLD)
 
     talk({"/": b"HTTP/1.1 304 Not Modified\r\n\r\n"}, scene)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b'HTTP/1.1 304 Not Modified\r\nETag: "8"\r\nDate: ' + OLD.encode() + b"\r\n\r\n",
+        b"HTTP/1.1 304 Not Modified\r\nETag: " + b"x" * 5000 + b"\r\nage: 60\r\ncache-control: max-age=90\r\n\r\n",
+        b'HTTP/1.1 304 Not Modified\r\nRateLimit: "hour";r=0;t=30\r\nEtag:\r\n\r\n',
+        b'HTTP/1.1 103 Early Hints\r\nETag: "9"\r\n\r\nHTTP/1.1 304 Not Modified\r\n\r\n',
+        b"HTTP/1.1 304 Not Modified\r\nLocation: /elsewhere\r\nContent-Length: 7\r\n\r\n",
+        redirect("/there"),
+        answer(b"news"),
+    ],
+    ids=["tag", "aged", "limited", "interim", "length", "redirect", "body"],
+)
+def test_what_is_not_awaited_finds_the_same(head: bytes) -> None:
+    """Not modified takes a shorter way there, which no caller may notice; nor do other answers take it."""
+
+    async def scene(fetcher: HttpFetcher, server: Loopback) -> None:
+        request = Request(f"{server.origin}/", etag='"7"', last_modified=OLD, since=900.0)
+        for asked in (request, Request(request.address), replace(request, headers={"a": "b"})):
+            heard: asyncio.Future[Fetched | Exception] = asyncio.get_running_loop().create_future()
+            fetcher.begin(asked, heard.set_result)
+            assert await heard == await fetcher.fetch(asked)
+
+    talk({"/": head, "/there": b"HTTP/1.1 304 Not Modified\r\n\r\n"}, scene, now=lambda: 1000.0)
 
 
 def test_not_modified_without_a_question_is_no_evidence() -> None:

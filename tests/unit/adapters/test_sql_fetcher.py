@@ -183,7 +183,7 @@ def test_a_lost_copy_is_made_anew_without_a_change(tmp_path: Path) -> None:
 
 
 def test_columns_that_come_go_and_change_their_names(tmp_path: Path) -> None:
-    shop = Shop(tmp_path, changed="tick")
+    shop = Shop(tmp_path, changed="tick", schema="follow")
     shop.db.execute("INSERT INTO things VALUES(1, 'x', 1), (2, 'y', 2)")
     shop.poll()
     for change in ("ADD COLUMN b DEFAULT 7", "RENAME COLUMN a TO c", "DROP COLUMN b"):

@@ -174,6 +174,8 @@ def test_a_reader_changes_nothing_and_makes_nothing(store: SqliteStore, tmp_path
     for missing in (SqliteReplica, lambda path: SqliteStore(path, create=False)):
         with pytest.raises(StoreError, match="does not exist: check its name, or add a source to make it"):
             missing(tmp_path / "none.db")
+        with pytest.raises(StoreError, match="is a folder: name a file in it"):
+            missing(tmp_path)
     assert not (tmp_path / "none.db").exists()
     (source,) = store.add([Listing("a")], 0.0)
     reader = SqliteReplica(store.path)
@@ -541,6 +543,7 @@ def test_a_file_of_the_third_version_learns_of_collections(tmp_path: Path) -> No
     (seen,) = store.observations(4)
     assert (seen.polled_at, seen.modified, seen.told) == (50.0, 39.0, None)
     assert store.members() == []
-    store.enlist([CollectionMember(4, 4, "http://x/", 1.0)])
-    assert store.members(4) == [CollectionMember(4, 4, "http://x/", 1.0)]
+    (new,) = store.add([Listing("http://y/")], 8.0)
+    store.enlist([CollectionMember(4, new, "http://y/", 1.0)])
+    assert store.members(4) == [CollectionMember(4, new, "http://y/", 1.0)]
     store.close()

@@ -88,9 +88,28 @@ def _tables() -> dict[str, type]:
     return {"": Settings, **module.TABLES, **module.SEVERAL}
 
 
+def test_tables_go_to_duckdb_where_it_is_installed_unless_they_are_in_sqlite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "unstale.toml"
+    file.write_text("")
+    assert load(file).sql.target == str(tmp_path / "unstale-tables.duckdb")
+    (tmp_path / "unstale-tables.db").touch()
+    assert load(file).sql.target == str(tmp_path / "unstale-tables.db")
+    (tmp_path / "unstale-tables.db").unlink()
+    monkeypatch.setattr("unstale.cli.settings.find_spec", lambda name: None)
+    assert load(file).sql.target == str(tmp_path / "unstale-tables.db")
+
+
 @pytest.mark.parametrize("table", _tables())
 def test_the_page_has_every_setting_with_its_default_and_meaning(table: str) -> None:
-    heading = {"": "At the top", "on_change": "[[on_change]]", "hosts": '[hosts."NAME"]'}.get(table, f"[{table}]")
+    heading = {
+        "": "At the top",
+        "on_change": "[[on_change]]",
+        "hosts": '[hosts."NAME"]',
+        "contracts": "[contracts.TAG]",
+        "apis": "[apis.NAME]",
+    }.get(table, f"[{table}]")
     section = PAGE.read_text("utf-8").partition(f"## {heading}")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \| `(.*?)` \| (.*?) \|$", section, re.MULTILINE)
     about = {f.name: f.metadata for f in fields(_tables()[table]) if f.metadata}
@@ -202,8 +221,8 @@ def test_hosts() -> None:
         ),
         (
             "[defaults.normalise]\nselector = ['p']",
-            "defaults.normalise given may hold lists of selectors, pointers, keep and keep_pointers, "
-            "and whitespace, case, digits = true or false: use these",
+            "defaults.normalise given may hold lists (selectors, pointers, keep, keep_pointers, xpath, between, "
+            "patterns, drop_patterns) and whitespace, case, digits, dates, text = true or false: use these",
         ),
         ("[defaults.headers]\nAccept = 1", "defaults.headers given must be a table of texts: write numbers in quotes"),
     ],

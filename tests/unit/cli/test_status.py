@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from click.testing import CliRunner, Result
 from scipy.integrate import quad
 
 from support.hand_store import HOUR, NOW, belief, make, poll, survival
+from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.status import status
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Listing
@@ -134,6 +136,31 @@ def test_exit_codes_are_those_of_monitoring(store: Path, args: tuple[str, ...], 
     done = run(store, *args)
     assert done.exit_code == code, done.output
     assert words in done.output
+
+
+def test_a_broken_contract_fails_and_no_other(store: Path) -> None:
+    # site1 answered two hours ago, site2 one hour, site3 five; down.example never did.
+    made = SqliteStore(store.parent / "a.db")
+    own = {2: {"fresh_within": "90min"}, 3: {"tags": ["law"]}, 4: {"fresh_within": "1d"}}
+    changed = [replace(one, options=own[one.id]) for one in made.listings(sorted(own))]
+    made.add(changed, NOW, duplicates="replace")
+    made.close()
+    store.write_text('store = "a.db"\nbudget = "10/h"\n[contracts.law]\nfresh_within = "6h"\n')
+    done = run(store)
+    assert done.exit_code == 2
+    broken = "https://down.example/ has never answered, 1 day are allowed (it hangs up)"
+    assert f"fail: contract own: {broken}" in done.stdout
+    assert "law: fresh within 6 h: kept of 1 source, needs 4.44/day" in done.stdout
+    assert run(store, "--contract", "law").exit_code == run(store, "site2", "site3").exit_code == 0
+    assert "contract 'lore' is of no source here: there are law, own" in run(store, "--contract", "lore").output
+    told = json.loads(run(store, "--json").stdout)
+    assert [(one["name"], one["broken"]) for one in told["contracts"]] == [("law", 0), ("own", 1)]
+    dbt = json.loads(run(store, "--format", "dbt", "site2").stdout)
+    assert dbt["results"][0]["criteria"]["error_after"] == {"count": 90, "period": "minute"}
+    store.write_text('store = "a.db"\nbudget = "1/day"\n[contracts.law]\nfresh_within = "6h"\n')
+    done = run(store, "site3")
+    assert done.exit_code == 1
+    assert "warn: contracts need 4.44/day, the budget is 1/day: raise it, or promise less" in done.stdout
 
 
 def test_no_store_is_a_failure_and_makes_none(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from unstale.adapters.event_words import harmless, in_words
 from unstale.calendar import parse_hours
 from unstale.cli.compose import content_of
 from unstale.cli.settings import OnChange, Settings
-from unstale.cli.telling import Receiver, ReceiverTrials, receivers
+from unstale.cli.sinks import ReceiverTrials
+from unstale.cli.telling import Receiver, receivers
 from unstale.ports import Event
 
 T = TypeVar("T")
@@ -114,6 +115,14 @@ def test_what_does_not_count_now_is_not_told(kept: Kept) -> None:
     ear = Ear()
     assert tell(kept, ear) == (6, "")
     assert [(one.source, one.version) for one in ear.heard] == [(1, 2), (2, 2), (2, 3)]
+
+
+def test_a_trigger_is_told_in_its_direction_alone(kept: Kept) -> None:
+    for source, word in ((1, "eight"), (2, "nine")):
+        said_of(kept, source, options={"triggers": {"appear": [word]}})
+    ear = Ear()
+    assert tell(kept, ear) == (4, "")
+    assert [one.source for one in ear.heard] == [1], "nine trains became eight: eight appeared, nine vanished"
 
 
 def test_how_many_were_taken_counts_those_that_were_not_wanted(kept: Kept) -> None:

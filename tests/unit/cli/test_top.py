@@ -137,6 +137,27 @@ def test_a_terminal_shows_it_live_until_ctrl_c(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
+    make(tmp_path / "a.db", [Listing("https://known.example/")]).close()
+    main, other = pty.openpty()
+    words = [sys.executable, "-c", "from unstale.cli.top import top; top()", "--store", str(tmp_path / "a.db")]
+    # In a session without a controlling terminal nobody is sent a signal when it goes.
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30"}
+    process = subprocess.Popen(words, stdin=other, stdout=other, stderr=other, env=environment, start_new_session=True)
+    try:
+        os.close(other)
+        seen = b""
+        while seen.count(b"known.example") < 2:
+            seen += os.read(main, 65536)
+        # Between two looks, when nothing is being written that would fail.
+        os.close(main)
+        process.wait(timeout=20.0 * BUSY)
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.slow
 def test_a_run_on_a_terminal_shows_the_same_panel(tmp_path: Path) -> None:
     make(tmp_path / "a.db", [Listing("https://known.example/", paused=True)]).close()
     code = "from unstale.cli.run import run; run()"

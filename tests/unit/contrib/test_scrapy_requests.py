@@ -13,7 +13,7 @@ pytest.importorskip("scrapy")
 from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 
-from unstale.adapters.http_fetcher import fetched
+from unstale.adapters.http_meaning import fetched
 from unstale.contrib.scrapy import KeptFresh, ScrapyExchange, _reply
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Request

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from typing import Any
 
 import mpmath
@@ -70,6 +72,8 @@ def test_the_derivative_is_the_derivative() -> None:
 
 @pytest.mark.parametrize("with_cost", [False, True])
 def test_compiled_and_numpy_agree(with_cost: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert passes.warm()
+    assert passes.compiled_for(BIG) is not None
     rate, weight, costs = fleet(BIG)
     cost = costs if with_cost else None
     rate[::7], weight[3::11] = 0.0, 0.0
@@ -84,6 +88,16 @@ def test_compiled_and_numpy_agree(with_cost: bool, monkeypatch: pytest.MonkeyPat
         np.testing.assert_allclose(compiled[1], plain[1], rtol=2e-14)
         assert np.all(f[::7] == 0)
         assert np.all(f[3::11] == 0)
+
+
+def test_a_first_plan_of_a_million_loads_no_compiler() -> None:
+    """By NumPy it is found sooner than numba is imported; a program that plans often, or has more, loads it."""
+    code = (
+        "import sys, numpy as np; from unstale.core.kernels import passes, spent; rate = np.ones(1_000_000); "
+        "spent(0.1, rate, rate); assert 'numba' not in sys.modules; "
+        "assert passes.LOADED_FROM <= 10_000_000 and passes.warm() and passes.compiled_for(1_000_000)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_sum_does_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -193,3 +193,17 @@ def test_certificate_sees_a_plan_that_is_not_optimal() -> None:
 def test_bad_columns_are_refused(columns: dict[str, object], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         Fleet.of(PoissonFreshness([1.0, 1.0]), **columns)  # type: ignore[arg-type]
+
+
+def test_rates_go_where_the_caller_wants_them() -> None:
+    c = drawn(500)
+    simple = Fleet.of(PoissonFreshness(c["rate"]), weight=c["weight"])
+    general = Fleet.of(PoissonAge(c["rate"]), weight=c["weight"], cost=c["cost"])
+    for fleet in (simple, general):
+        room, usual = np.full(500, np.nan), plan(fleet, 300.0)
+        made = plan(fleet, 300.0, out=room)
+        assert made.sync_rate is room
+        assert made.price == usual.price
+        assert room.tolist() == usual.sync_rate.tolist()
+        with pytest.raises(InputError, match="out of shape"):
+            plan(fleet, 300.0, out=np.empty(499))

@@ -94,8 +94,9 @@ def test_compiled_and_numpy_build_the_same(with_cost: bool, monkeypatch: pytest.
     rate, weight = heavy(passes.COMPILED_FROM + 777)
     cost = np.exp(np.sin(np.arange(rate.size))) if with_cost else None
     monkeypatch.setattr(module, "CHUNK", 50_000)
+    assert passes.warm()
     compiled = Sketch.of(rate, weight, cost)
-    monkeypatch.setattr(module, "numba_pass", lambda: None)
+    monkeypatch.setattr(passes, "numba_pass", lambda: None)
     same(compiled, Sketch.of(rate, weight, cost), 1e-12)
 
 

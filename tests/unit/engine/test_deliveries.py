@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unstale.adapters import memory_store
+from unstale.adapters import memory_outbox
 from unstale.adapters.memory_store import MemoryStore
 from unstale.engine.deliveries import AGAIN_AT_MOST, WINDOW, Deliveries
 from unstale.engine.store_executor import StoreExecutor
@@ -389,7 +389,7 @@ def test_many_that_fail_at_once_are_one_failure() -> None:
 def test_changes_that_were_dropped_before_they_were_told_are_said_to_be_missing(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory_store, "MOST_EVENTS", 10)
+    monkeypatch.setattr(memory_outbox, "MOST_EVENTS", 10)
     down = False
     ears = Ears("ears", lambda event: down)
     world = World(ears, sources=20)

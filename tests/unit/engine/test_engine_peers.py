@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from unstale.adapters.sqlite_store import SqliteStore
-from unstale.engine.claiming import claim_now
-from unstale.engine.peers import BAN, MOST, OVERLAP, PATIENCE, REST, Peers, PeerTerms
+from unstale.engine.claim_now import claim_now
+from unstale.engine.peer_terms import MOST, PeerTerms
+from unstale.engine.peers import BAN, OVERLAP, PATIENCE, REST, Peers
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer

@@ -10,8 +10,8 @@ import pytest
 
 import unstale
 from unstale import Outcome, Scheduler
-from unstale.core.learning.due import FAILURE_SPREAD, MOST_DOUBLINGS
 from unstale.core.learning.learner import EXPLORE
+from unstale.core.learning.reach import FAILURE_SPREAD, MOST_DOUBLINGS
 from unstale.errors import InputError
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -27,7 +27,7 @@ def played(
         for source in scheduler.take(now):
             mine = polls.setdefault(source, [])
             elapsed = now - (mine[-1] if mine else 0.0)
-            turn = (hash(("turn", len(mine), int(source))) % 1000) / 1000.0 if isinstance(source, int) else 0.5
+            turn = (hash((len(mine), int(source))) % 1000) / 1000.0 if isinstance(source, int) else 0.5
             mine.append(now)
             changed = turn < -math.expm1(-rate * elapsed)
             scheduler.record(Outcome(source, "changed" if changed else "unchanged", now))
@@ -48,11 +48,28 @@ def test_after_an_answer_a_source_is_due_one_interval_later_give_or_take_five_pe
     wait = scheduler.learner.waits_of(np.arange(400), 300.0)
     due = np.array([scheduler.due_of(i) for i in range(400)])
     turn = 2.0 * ((np.arange(400) * GOLDEN + 1000.0 * PLASTIC) % 1.0) - 1.0
-    np.testing.assert_allclose(due, 1000.0 + wait * (1.0 + 0.05 * turn), rtol=1e-9)
+    np.testing.assert_allclose(due, 1000.0 + wait * (1.0 + 0.05 * turn), rtol=1e-7)
     stretch = (due - 1000.0) / wait
     assert 0.95 <= stretch.min() < 0.951 < 1.049 < stretch.max() <= 1.05
     # Even on [−5 %, 5 %]: a tenth of the sources in each tenth, to within two.
     assert np.abs(np.histogram(stretch, bins=10, range=(0.95, 1.05))[0] - 40).max() <= 2
+
+
+def test_a_loop_with_too_little_room_polls_those_that_are_worth_most() -> None:
+    # At this price ten times as many polls fall due as the loop can make; every fifth source weighs ten times as much.
+    scheduler = Scheduler(price=20.0, mean_interval=1000.0)
+    for i in range(50):
+        scheduler.add(i, 0.0, weight=10.0 if i % 5 == 0 else 1.0, longest=1e9)
+    for now in (0.0, 1000.0, 2000.0):
+        scheduler.record([Outcome(i, "changed" if i % 2 else "unchanged", now) for i in range(50)])
+    polls = np.zeros(50)
+    for now in np.arange(2100.0, 12_000.0, 100.0).tolist():
+        for source in scheduler.take(now, most=1):
+            polls[int(source)] += 1
+            scheduler.record(Outcome(source, "changed" if int(source) % 2 else "unchanged", now))
+    assert polls.sum() == 99
+    heavy = np.arange(50) % 5 == 0
+    assert polls[heavy].mean() > 5.0 * polls[~heavy].mean()
 
 
 def test_a_failure_teaches_nothing_and_the_next_try_comes_twice_as_late_each_time() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unstale.adapters.admission import checked_options
 from unstale.errors import InputError
 from unstale.lists.read import format_of, read_list
 
@@ -20,16 +21,21 @@ CHANGEDETECTION: dict[str, Any] = {
             "url": "https://a.example/page",
             "title": "A page",
             "tags": ["t1", "t2", "gone"],
-            "include_filters": ["main .price", "xpath://div", "/html/body"],
+            "include_filters": ["main .price", "xpath://div", "/html/body", "json:$.a"],
             "subtractive_selectors": [".clock"],
             "headers": {"Accept-Language": "de"},
             "paused": True,
             "method": "GET",
             "time_between_check": {"weeks": None, "hours": 3},
-            "trigger_text": [],
+            "trigger_text": ["in stock", "/sold/i"],
             "ignore_text": ["sale"],
         },
-        "b": {"url": "https://b.example/", "tag": "old, older", "time_between_check": {"hours": None}},
+        "b": {
+            "url": "https://b.example/",
+            "tag": "old, older",
+            "time_between_check": {"hours": None},
+            "fetch_backend": "html_webdriver",
+        },
         "c": {"url": "https://c.example/", "method": "POST"},
         "d": "broken",
     },
@@ -57,14 +63,21 @@ def test_watches_of_changedetection() -> None:
     assert first.options == {
         "title": "A page",
         "tags": ["prices", "news"],
-        "normalise": {"keep": ["main .price"], "selectors": [".clock"]},
+        "normalise": {
+            "keep": ["main .price"],
+            "xpath": ["//div", "/html/body"],
+            "selectors": [".clock"],
+            "drop_patterns": ["^.*sale.*$"],
+        },
+        "triggers": {"appear": ["in stock"]},
         "headers": {"Accept-Language": "de"},
     }
     assert (second.address, second.paused, second.options) == ("https://b.example/", False, {"tags": ["old", "older"]})
+    assert [one.kind for one in found.listings] == ["http", "browser"]
     assert found.unused == (
-        "ignore_text",
-        "include_filters that are no CSS",
+        "include_filters that are neither CSS nor XPath",
         "time_between_check",
+        "trigger_text that is an expression",
         "watch 'https://c.example/', which is not asked with GET",
         "watch 4, which is not asked with GET",
     )
@@ -78,6 +91,59 @@ def test_monitors_of_uptime_kuma() -> None:
         ("https://b.example/", False, {"title": "word", "tags": ["shop"]}),
     ]
     assert found.unused == ("interval", "keyword", "monitor 'router', which is of no web address")
+
+
+URLWATCH = b"""# my jobs
+---
+name: Prices
+url: https://a.example/prices
+tags: [shop]
+filter:
+  - css: main .price
+  - xpath: //h2
+  - html2text
+  - grep: EUR
+  - grepv: {re: sale}
+  - shellpipe: "rm -rf /"
+headers: {Accept-Language: de}
+timeout: 5
+---
+name: Drawn
+navigate: https://b.example/
+filter: css:body,strip
+---
+name: Disk
+command: df -h
+"""
+
+
+def test_jobs_of_urlwatch() -> None:
+    pytest.importorskip("yaml")
+    assert format_of("urls.yaml", URLWATCH) == format_of("list", URLWATCH) == "urlwatch"
+    found = read_list(URLWATCH, check=lambda address, kind, options: checked_options(options) or address)
+    assert found.problems == []
+    first, second = found.listings
+    assert (first.address, first.kind, second.address, second.kind) == (
+        *("https://a.example/prices", "http"),
+        *("https://b.example/", "browser"),
+    )
+    assert first.options == {
+        "title": "Prices",
+        "tags": ["shop"],
+        "headers": {"Accept-Language": "de"},
+        "normalise": {
+            "keep": ["main .price"],
+            "xpath": ["//h2"],
+            "text": True,
+            "patterns": ["^.*(?:EUR).*$"],
+            "drop_patterns": ["^.*(?:sale).*$"],
+        },
+    }
+    assert second.options["normalise"] == {"keep": ["body"], "whitespace": True}
+    assert found.unused == ("filter shellpipe", "job 'Disk', which is no page", "timeout")
+    for broken in (b"url: [", b"url: 7\n", b"- url: x\n", b"url: !!python/object:os.system x\n", b"url: &a [*a]\n"):
+        with pytest.raises(InputError):
+            read_list(broken, format="urlwatch")
 
 
 @pytest.mark.parametrize(("export", "form"), [(CHANGEDETECTION, "changedetection"), (KUMA, "uptime-kuma")])

@@ -96,7 +96,8 @@ def test_the_sentence_names_what_is_wrong() -> None:
         6: "address 'example.org' has no scheme: write it like https://example.org/news",
         7: "min_interval 7200 s must not exceed max_interval 3600 s: swap them",
         8: "paused 'maybe' is neither yes nor no: write yes, no or nothing",
-        9: "address with scheme 'gopher' is of no known kind: name its kind, one of http, feed, file, sql, replica",
+        9: "address with scheme 'gopher' is of no known kind: name its kind, one of http, feed, file, sql, api, "
+        "browser, replica",
         10: "max_interval 0 must be above 0: leave it out for no limit",
         11: "cost 0.0 must be a finite number above 0 and at most 1e+100: correct it",
         12: "address holds credentials: give them as a header instead",

@@ -138,3 +138,12 @@ def test_a_secret_that_an_older_store_holds_is_written_as_its_name(ending: str, 
     assert "abcdef" not in file.read_text()
     (again,) = read_list(str(file), check=spelled).listings
     assert again.address == "https://a.org/x?access_token=$ACCESS_TOKEN&page=2"
+
+
+def test_what_is_dear_by_its_kind_is_so_unless_somebody_says_otherwise(tmp_path: Path) -> None:
+    rows = "https://a.example/ kind=browser\nhttps://b.example/ kind=browser cost=1\nhttps://c.example/\n"
+    (tmp_path / "l.txt").write_text(rows, "utf-8")
+    found = read_list(str(tmp_path / "l.txt")).listings
+    assert [one.cost for one in found] == [10.0, 1.0, 1.0]
+    write_list(found, str(tmp_path / "again.csv"))
+    assert [one.cost for one in read_list(str(tmp_path / "again.csv")).listings] == [10.0, 1.0, 1.0]

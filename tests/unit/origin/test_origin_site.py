@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from unstale.errors import InputError
+from unstale.listings.readers import read_listing
 from unstale.moments import moment
 from unstale.origin.site import ENTRIES, Document, Site
 from unstale.traces.feed import read_feed
@@ -61,7 +62,7 @@ def test_bodies_have_their_size_or_what_they_need(size: int) -> None:
     assert body.endswith(b"</html>\n")
 
 
-@pytest.mark.parametrize("path", ["/s/5", "/s/-1", "/s/01", "/s/", "/s", "/s/²", "/s/1/", "/feed/5", "//s/1", "", "x"])
+@pytest.mark.parametrize("path", ["/s/5", "/s/-1", "/s/01", "/s", "/s/²", "/s/1/", "/feed/5", "//s/1", "", "x"])
 def test_nothing_is_anywhere_else(path: str) -> None:
     assert site().find(path.encode(), START) is None
 
@@ -79,6 +80,22 @@ def test_lists_name_every_source() -> None:
     for i, lastmod in enumerate(tree.findall("m:url/m:lastmod", names)):
         assert moment(str(lastmod.text))[0] == pytest.approx(here.changing.at(i, START + 60.0)[1], abs=1e-6)
     assert b"7 sources" in found(here, "/").body()
+
+
+def test_collections_tell_when_sources_changed_and_one_of_them_lies() -> None:
+    here = site(30, 0.2)
+    truth = {f"{BASE}/s/{i}": here.changing.at(i, START + 60.0)[1] for i in range(30)}
+
+    def told(path: str, form: str) -> dict[str, float | None]:
+        poll = read_listing(form, found(here, path).body(), BASE + path, now=START + 60.0)
+        return {entry.address: entry.time for entry in poll.entries}
+
+    assert told("/sitemap.xml", "sitemap") == pytest.approx(truth, abs=1e-6)
+    assert told("/s/", "index") == pytest.approx({address: float(int(t)) for address, t in truth.items()})
+    newest = dict(sorted(truth.items(), key=lambda one: -one[1])[:20])
+    assert told("/recent.atom", "feed") == pytest.approx(newest, abs=1e-6)
+    lies = told("/lying-sitemap.xml", "sitemap")
+    assert not any(lies[address] == pytest.approx(t, abs=1e-3) for address, t in truth.items() if t > START)
 
 
 def test_a_feed_tells_the_newest_changes(tmp_path: Path) -> None:

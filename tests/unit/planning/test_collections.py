@@ -17,7 +17,8 @@ from unstale.core.fleet import Fleet
 from unstale.core.gamma2 import p2_inverse
 from unstale.core.signals.answers import CollectionTable
 from unstale.core.signals.bits import bit_freshness
-from unstale.core.signals.plan import CollectedFleet, CollectedPlan, least_collected, plan_collected
+from unstale.core.signals.collected_market import CollectedFleet
+from unstale.core.signals.plan import CollectedPlan, least_collected, plan_collected
 from unstale.core.values import PoissonFreshness
 from unstale.errors import InfeasibleError, InputError
 
@@ -157,6 +158,24 @@ def test_the_least_budget_for_a_target() -> None:
     fleet = Fleet.of(PoissonFreshness(RATE), weight=WEIGHT)
     problem = CollectedFleet(fleet, np.zeros(5, np.intp), table(EXACT))
     assert least_collected(problem, 3.81892551 / 6).spent == pytest.approx(4.0, rel=1e-7)
+
+
+def test_hosts_are_asked_no_more_than_they_allow_and_the_bound_says_so() -> None:
+    """Two hosts with a sitemap each, one of them with a cap: its sitemap counts too, and nothing better is possible."""
+    fleet = {"id": list("abcdefgh"), "change_rate": [0.2, 0.5, 1.0, 2.0] * 2, "collection": ["s"] * 4 + ["t"] * 4}
+    fleet["host"] = ["x"] * 4 + ["y"] * 4
+    told = {"id": ["s", "t"], "cost": [1, 1]}
+    free = unstale.plan(fleet, collections=told, budget=8)
+    capped = unstale.plan(fleet, collections=told, budget=8, host_cap={"x": 2.0})
+    assert float(free.sync_rate[:4].sum() + free.plan.listing_rate[0]) > 3.0
+    assert float(capped.sync_rate[:4].sum() + capped.plan.listing_rate[0]) == pytest.approx(2.0, abs=1e-5)
+    assert float(capped.sync_rate[4:].sum() + capped.plan.listing_rate[1]) == pytest.approx(6.0, abs=1e-5)
+    assert capped.plan.surcharge[1] == 0.0 < capped.plan.surcharge[0]
+    # The bound holds for every policy that keeps the cap, and is below what is possible without one.
+    assert capped.plan.weighted_freshness <= capped.plan.bound + 1e-9 < free.plan.weighted_freshness
+    assert capped.plan.gap < 1e-5
+    wide = unstale.plan(fleet, collections=told, budget=8, host_cap={"x": 100.0})
+    assert wide.sync_rate.tolist() == pytest.approx(free.sync_rate.tolist(), rel=1e-6)
 
 
 def test_tables_in_and_tables_out() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import math
@@ -22,11 +23,12 @@ from click.testing import CliRunner
 from support.object_store import ObjectStore
 from unstale.cli.plan import plan as plan_command
 from unstale.errors import InfeasibleError, InputError, MissingExtraError, UnstaleError
-from unstale.planning import parts
-from unstale.planning.distributed import PartsPlan, plan_parts
+from unstale.planning import by_host, parts, twice
+from unstale.planning.distributed import plan_parts
 from unstale.planning.engines import engine_of
 from unstale.planning.engines.processes import Processes
 from unstale.planning.fleet_plan import FleetPlan
+from unstale.planning.parts_plan import PartsPlan
 from unstale.planning.planner import plan
 
 N = 3_000
@@ -288,9 +290,86 @@ def test_the_command(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "3,000 sources, 900 of 900 spent per day" in done.output
     assert f"The full plan is in {tmp_path / 'out'}: 3 files." in done.output.replace("\n", "")
-    refused = CliRunner().invoke(plan_command, [pattern, "--budget", "9/day", "--host-cap", "1/s"])
+    refused = CliRunner().invoke(plan_command, [pattern, "--budget", "9/day", "--explain", "s1"])
     assert isinstance(refused.exception, InputError)
-    assert "in parts knows no --host-cap" in str(refused.exception)
+    assert "in parts knows no --explain" in str(refused.exception)
+
+
+def hosted() -> pa.Table:
+    """Hosts of very different sizes, in no order; every hundredth source has none, and is alone."""
+    rng = np.random.default_rng(6)
+    names = np.array([f"h{int(k)}.example" if i % 100 else "" for i, k in enumerate(rng.pareto(0.7, N) * 3)])
+    return bounded().append_column("host", pa.array(names))
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"budget": 900, "host_cap": 12.0},
+        {"budget": 900, "host_cap": {"h0.example": "3/h", "h1.example": 90, "*": 25}, "objective": "age"},
+        {"budget": 900, "host_cap": {"h0.example": 60}},
+        {"target": 0.35, "host_cap": 20},
+        {"budget": 1e7, "host_cap": 15},
+    ],
+    ids=["one for all", "by name", "only one host", "target", "more than hosts allow"],
+)
+def test_caps_of_hosts_hold_in_parts(tmp_path: Path, terms: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "BATCH", 250)
+    monkeypatch.setattr(parts, "PART", 500)
+    monkeypatch.setattr(by_host, "SHARD", 700)
+    table = hosted()
+    got = plan_parts(split(table, tmp_path / "in"), Here(), output=str(tmp_path / "out"), **terms)
+    want = plan(table, **terms)
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [f"hosts-{i:05}.parquet" for i in range(4)]
+    made = joined(tmp_path / "out").sort_by("kept")
+    same(got, want, made)
+    assert got.summary()["certificate"]["hosts"] < 1e-9
+    assert want.plan.host_price is not None
+    assert (want.plan.host_price > 0).any(), "no cap binds: the test would show nothing"
+
+
+def test_caps_that_name_nobody_and_hosts_that_are_missing(tmp_path: Path) -> None:
+    pattern = split(hosted(), tmp_path / "in")
+    with pytest.raises(InputError, match=r"host_cap 'h0\.exmaple' names no host of the files"):
+        plan_parts(pattern, Here(), budget=1e4, host_cap={"h0.exmaple": 1.0})
+    with pytest.raises(InputError, match="needs a host for each source"):
+        plan_parts(split(fleet(), tmp_path / "none"), Here(), budget=10, host_cap=1.0)
+    with pytest.raises(InfeasibleError, match=r"cap of host h0.example .* cannot meet the longest intervals"):
+        plan_parts(pattern, Here(), budget=1e4, host_cap={"h0.example": 1e-3})
+
+
+def test_an_id_twice_is_noticed_wherever_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "BATCH", 250)
+    monkeypatch.setattr(twice, "ROUND", 1000)
+    # Whatever its hash is, and so whichever round it is compared in.
+    for other in range(41, 45):
+        ids = [f"s{i}" for i in range(N)]
+        ids[2777] = f"s{other}"
+        pattern = split(fleet().set_column(0, "id", [ids]), tmp_path / f"in {other}")
+        told = rf"part-2.parquet': row 1146: id 's{other}' stands in row {other + 1} of '.*part-0.parquet'"
+        with pytest.raises(InputError, match=told):
+            plan_parts(pattern, Here(), budget=1)
+
+
+def test_ids_with_one_hash_are_still_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(twice, "hashed", lambda ids: np.arange(len(ids), dtype=np.uint64) % np.uint64(7))
+    plan_parts(split(fleet(), tmp_path / "in"), Here(), budget=10)
+
+
+def test_workers_that_stand_elsewhere_write_where_the_plan_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Elsewhere(Here):
+        def map(self, work: Callable[..., Any], things: Sequence[Any], *same: Any) -> list[Any]:
+            with contextlib.chdir("/"):
+                return super().map(work, things, *same)
+
+    table = hosted()
+    split(table, tmp_path / "in")
+    monkeypatch.chdir(tmp_path)
+    plan_parts("in/*.parquet", Elsewhere(), budget=900, output="out")
+    plan_parts("in", Elsewhere(), budget=900, host_cap=12.0, output="capped")
+    assert joined(tmp_path / "out").num_rows == joined(tmp_path / "capped").num_rows == N
 
 
 @pytest.mark.parametrize("budget", [50.0, 73.0, 1000.0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from support.asgi import Kept, asked
 from unstale.adapters.normalise import Normaliser
 from unstale.cli.service import service_of
 from unstale.cli.settings import Settings
+from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Fetched, Listing
 from unstale.server.app import replica
 from unstale.server.dashboard.views import views
+from unstale.service.receivers import NewsReceiver
 
 TOKEN = "0123456789abcdef" * 2
 PAGE = b"<title>Trains &amp;</title><link rel=alternate type=application/rss+xml href=/feed><p>Nine<script>x</script>"
@@ -45,6 +48,11 @@ class Fake:
     async def tell(self, place: int, at: float) -> str:
         return "it is full"
 
+    def checked(self, said: NewsReceiver) -> NewsReceiver:
+        if "refuse" in said.address:
+            raise InputError("address is none")
+        return replace(said, address=f"sealed:{len(said.address)}")
+
 
 class Tried(Kept):
     """A store, and a dashboard in which things can be tried."""
@@ -57,9 +65,9 @@ class Tried(Kept):
         more = views(self.service, tries=self.fake, told=self.fake)
         self.app = replica(self.shelf, clock=self.clock, token=TOKEN, service=self.service, more=more)
 
-    def send(self, path: str, body: Any, status: int = 200) -> Any:
+    def send(self, path: str, body: Any, status: int = 200, *, method: str = "POST") -> Any:
         headers = {"content_type": "application/json", "authorization": f"Bearer {TOKEN}"}
-        got = asked(self.app, f"/dashboard/{path}", "POST", [json.dumps(body).encode()], **headers)
+        got = asked(self.app, f"/dashboard/{path}", method, [json.dumps(body).encode()], **headers)
         assert got.status == status, got.body
         return json.loads(got.body)
 
@@ -121,10 +129,36 @@ def test_what_counts_is_tried_on_the_last_copies(tried: Tried) -> None:
 
 
 def test_receivers_are_listed_and_sent_a_test(tried: Tried) -> None:
-    assert json.loads(asked(tried.app, "/dashboard/receivers").body) == {"receivers": ["log here"]}
+    assert json.loads(asked(tried.app, "/dashboard/receivers").body) == {"receivers": ["log here"], "own": []}
     assert tried.send("receivers", {"receiver": 0}) == {"reason": "it is full"}
     tried.send("receivers", {"receiver": 1}, 404)
     assert asked(tried.app, "/dashboard/receivers", "POST").status == 401
+
+
+def test_receivers_are_set_up_edited_and_removed_without_ever_telling_their_addresses(tried: Tried) -> None:
+    chat = {"name": "chat", "via": "notify", "address": "mailto://me:secret@example.org"}
+    told = tried.send("receivers", chat, method="PUT")
+    assert told["own"][0] == {
+        "name": "chat",
+        "via": "notify",
+        "address": "sealed",
+        "first": False,
+        "title": "",
+        "text": "",
+        "tags": [],
+        "sources": [],
+        "hours": [],
+    }
+    assert tried.service.receivers()[0].address == f"sealed:{len(chat['address'])}"
+    again = tried.send("receivers", {"name": "chat", "via": "notify", "tags": ["news"]}, method="PUT")
+    assert (len(again["own"]), again["own"][0]["tags"]) == (1, ["news"]), "an address that is not said again stays"
+    assert tried.send("receivers", {"receiver": 1}) == {"reason": "it is full"}
+    tried.send("receivers", {"name": "x", "via": "notify"}, 422, method="PUT")
+    tried.send("receivers", {**chat, "address": "refuse"}, 422, method="PUT")
+    tried.send("receivers", {**chat, "via": "command"}, 400, method="PUT")
+    assert asked(tried.app, "/dashboard/receivers", "PUT").status == 401
+    tried.send("receivers/removals", {"name": "nobody"}, 404)
+    assert tried.send("receivers/removals", {"name": "chat"})["own"] == []
 
 
 def test_entries_are_all_that_kept_versions_had(tried: Tried) -> None:

@@ -16,7 +16,8 @@ from starlette.routing import Route
 
 from support.asgi import START, Kept, asked
 from support.booked import TOKEN, Booked
-from unstale.cli.serve import address, serve
+from unstale.cli.listening import address
+from unstale.cli.serve import serve
 from unstale.errors import InputError, StoreError
 from unstale.server.app import replica
 from unstale.server.auth import LARGEST_BODY, LARGEST_LIST, OWN_NAMES, check_binding

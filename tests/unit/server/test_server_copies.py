@@ -480,9 +480,9 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     for _ in range(2):
         for source in kept.ids:
             assert asked(copies, f"/copies/{source}").status == 200
-            assert copies._kept <= 100_000
-            assert copies._kept == sum(held.size for held in copies._held.values())
-    assert 1 < len(copies._held) < 20
+            assert copies._held._kept <= 100_000
+            assert copies._held._kept == sum(held.size for held in copies._held._held.values())
+    assert 1 < len(copies._held._held) < 20
     kept.close()
 
 

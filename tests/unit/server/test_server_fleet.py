@@ -302,6 +302,16 @@ class TestHubs:
         booked.poll(b"a", wait=1e9)
         assert asked(booked.app, self.callback(booked), "POST", [b"<feed/>"]).status == 202
         assert self.due(booked) == booked.now
+        assert [(one.source, one.address) for one in booked.store.pushes()] == [(1, "websub")]
+
+    def test_a_webhook_says_so_too(self, booked: Booked) -> None:
+        booked.poll(b"a", wait=1e9)
+        path = str(json.loads(asked(booked.app, "/api/v1/sources/1/websub", **WHO).body)["webhook"])
+        assert asked(booked.app, path[:-1], "POST", [b""]).status == 404
+        assert asked(booked.app, path.replace("/webhook/", "/websub/"), "POST", [b""]).status == 404
+        assert asked(booked.app, path, "POST", [b"anything"]).status == 202
+        assert self.due(booked) == booked.now
+        assert booked.store.pushes([1])[0].address == "webhook"
 
     def test_where_it_is_needs_the_token(self, booked: Booked) -> None:
         assert asked(booked.app, "/api/v1/sources/1/websub").status == 401

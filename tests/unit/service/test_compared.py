@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.patience import SOON
+from unstale.html_text import BYTES, html_text, html_title
 from unstale.ports import Body
 from unstale.service.compared import PAIRS, by_words, compared
-from unstale.service.html_text import BYTES, html_text, html_title
 
 
 def side(rows: list[list[Any]], place: int) -> list[str]:
@@ -62,10 +62,23 @@ def test_a_page_is_compared_by_what_is_seen() -> None:
     assert compared(old, other, "http")["form"] == "source", "what differs is shown where it can be"
 
 
+def test_records_and_rows_are_named_by_what_names_them() -> None:
+    old = Body(b'{"items": [{"id": 1, "price": 9}, {"id": 2, "price": 7}]}', "application/json")
+    new = Body(b'{"items": [{"id": 3, "price": 1}, {"id": 1, "price": 8}, {"id": 2, "price": 7}]}', "application/json")
+    told = [line for line in compared(old, new, "http")["lines"] if line[0] in "+-"]
+    assert told == [["-", "items[id=1].price: 9"], ["+", "items[id=3].price: 1"], ["+", "items[id=1].price: 8"]]
+    old, new = (Body(f"station;trains\n{first}Bern;9\n".encode(), "text/csv") for first in ("", "Basel;7\n"))
+    assert ["+", "station: Basel · trains: 7"] in compared(old, new, "http")["lines"]
+    ragged = Body(b"a,b\n1\n", "text/csv")
+    assert compared(ragged, ragged, "http", "rows")["same"]
+    deep = Body(b"[" * 900 + b"]" * 900, "application/json")
+    assert compared(None, deep, "http")["rows"]
+
+
 def test_json_is_compared_by_structure() -> None:
     old = Body(b'{"b":1,"a":[1,2]}', "application/json")
     new = Body(b'{"a": [0, 1, 2],\n "b": 1}', "application/json")
-    assert [line for line in compared(old, new, "http")["lines"] if line[0] in "+-"] == [["+", "    0,"]]
+    assert [line for line in compared(old, new, "http")["lines"] if line[0] in "+-"] == [["+", "a[]: 0"]]
     broken = Body(b'{"a": ', "application/json")
     assert compared(old, broken, "http")["form"] == "structure"
 

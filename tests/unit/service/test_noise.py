@@ -10,6 +10,9 @@ import pytest
 
 from support.asgi import Kept
 from support.patience import SOON
+from unstale.cli.service import service_of
+from unstale.cli.settings import Settings
+from unstale.core.learning.state import WIDTH
 from unstale.service.noise import BYTES, elements, members, noise, tried
 
 
@@ -95,3 +98,22 @@ def test_trying_tells_what_is_left() -> None:
     assert tried([]) == {"copies": 0, "same": True, "counts": [], "lines": []}
     assert tried(["one"])["counts"] == ["one"]
     assert tried(["a", "b"])["same"] is False
+
+
+def test_what_is_left_out_no_longer_counts_in_the_belief(kept: Kept, tmp_path: Path) -> None:
+    lived(kept, lambda i: f"<p id=now>{i}</p><p>same</p>")
+    service = service_of(Settings(store=str(tmp_path / "s.db")))
+    try:
+        service.edit([1], {"weight": 2.0})
+        assert noise(kept.shelf, 1) is not None, "another weight says nothing of what counts"
+        service.edit([1], {"options": {"normalise": {"selectors": ["#now"]}}})
+        assert noise(kept.shelf, 1) is None
+        begun = kept.shelf.checkpoint(1)
+        assert begun is not None
+        assert (begun.belief, begun.latest) == (None, kept.shelf.observations(1)[0].token)
+        assert not kept.shelf.fleet(WIDTH).beliefs[0].any()
+        service.edit([1], {"options": {"normalise": {"selectors": ["#now", "p"]}}})
+        again = kept.shelf.checkpoint(1)
+        assert again == begun, "it is noisy no more: what it learns from here on stays"
+    finally:
+        service.close()

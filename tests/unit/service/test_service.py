@@ -56,6 +56,17 @@ def test_who_only_reads_cannot_write(service: FleetService) -> None:
     service.close()
 
 
+def test_polling_what_somebody_else_polls_holds_nobody_in_its_stead(service: FleetService) -> None:
+    store = service.writer
+    store.set_due(range(1, 13), [NOW - 1.0] * 12)
+    held = store.claim(NOW, 1, lease=600.0, owner="engine", among=[1])
+    asked: list[int] = []
+    service.poll([1], lambda claims: [asked.append(claim.source) for claim in claims] and [])
+    assert ([claim.source for claim in held], asked) == ([1], [])
+    assert len(store.claim(NOW, 12, lease=600.0, owner="engine")) == 11
+    service.close()
+
+
 def terms(budget: float, changed_at: float = 0.0, file: str = "folder/unstale.toml") -> Terms:
     return Terms(EngineConfig(budget), lambda name: Rules(), file=file, changed_at=lambda: changed_at)
 

@@ -23,7 +23,7 @@ from unstale.core.processes import (
 )
 from unstale.core.staleness import age, consistency, freshness, missed_changes, staleness, update_staleness
 from unstale.errors import InputError
-from unstale.sim import kernels
+from unstale.sim import draws, kernels
 from unstale.sim.copy import CopyHistory, Sweep, draw, simulate_copy
 
 
@@ -64,7 +64,7 @@ def test_every_measure_is_near_its_formula() -> None:
 def test_compiled_and_drawn_runs_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     u, d = LogNormal.from_rate(0.8, 1.0), Constant(1.3)
     compiled = simulate_copy(u, d, seed=1, tau=0.2)
-    monkeypatch.setattr(kernels, "law_of", lambda _: None)
+    monkeypatch.setattr(draws, "law_of", lambda _: None)
     drawn = simulate_copy(u, d, seed=1, tau=0.2)
     for name in ("freshness", "age", "lag", "missed_changes", "consistency"):
         one, other = getattr(compiled, name), getattr(drawn, name)

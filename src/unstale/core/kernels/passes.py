@@ -25,8 +25,9 @@ from unstale.errors import require
 
 T = TypeVar("T")
 
-#: fleets from this size on are worth loading the compiled pass
-COMPILED_FROM = 200_000
+#: fleets from this size on are worth the compiled pass once it is loaded, and from this on worth loading it: that takes
+#: as long as NumPy takes for a few million
+COMPILED_FROM, LOADED_FROM = 200_000, 4_000_000
 
 _NO_COST = np.empty(0)
 _ONES = np.ones(BLOCK)
@@ -115,7 +116,7 @@ def rates(
     """
     price = number("price", price, above=0, infinite=True)
     columns = PassColumns.of(change_rate, weight, cost)
-    out = output(columns, out)
+    out = output(columns.change_rate.size, out)
     write_rates(price, columns, out)
     return out
 
@@ -134,15 +135,15 @@ def expected(price: float, change_rate: ArrayLike, weight: ArrayLike, cost: Arra
     return Expected(total, fresh, round(polled))
 
 
-def output(columns: PassColumns, out: Floats | None) -> Floats:
+def output(size: int, out: Floats | None) -> Floats:
     """`out` if it can take one number per source, a new column if it is None."""
     if out is None:
-        return np.empty(columns.change_rate.size)
+        return np.empty(size)
     require(
-        out.shape == columns.change_rate.shape and out.dtype == np.float64 and out.flags.c_contiguous,
+        out.shape == (size,) and out.dtype == np.float64 and out.flags.c_contiguous and out.flags.writeable,
         "out",
         f"of shape {out.shape} and type {out.dtype}",
-        f"must be a contiguous float64 column of {columns.change_rate.size}",
+        f"must be a contiguous float64 column of {size}",
         "leave it out",
     )
     return out
@@ -164,7 +165,7 @@ def run(kernel: str, price: float, columns: PassColumns, width: int, out: Floats
     size = columns.change_rate.size
     count = -(-size // BLOCK)
     sums = np.ones((count, 1 + width))  # column 0: the block still has to be done
-    if size >= COMPILED_FROM and (compiled := numba_pass()) is not None:
+    if (compiled := compiled_for(size)) is not None:
         # more shares than threads, so that a thread held up by neighbours does not hold up the pass
         edges = np.linspace(0, count, 4 * compiled.THREADS + 1).astype(int).tolist()
         arguments = (sums,) if out is None else (sums, out)
@@ -202,7 +203,7 @@ def in_threads(work: Callable[[int], T], count: int, size: int) -> list[T]:
     The calling thread takes its share, and the others end with the call: a pool would have to be kept between
     calls to be as quick, and a kept pool does not survive a fork.
     """
-    compiled = numba_pass() if size >= COMPILED_FROM else None
+    compiled = compiled_for(size)
     if compiled is None or compiled.THREADS == 1:
         return [work(i) for i in range(count)]
     done: dict[int, T] = {}
@@ -234,13 +235,19 @@ def response(change_rate: Floats, value: Floats) -> tuple[Floats, Floats] | None
     times per plan, so the compiled form is taken as soon as it is loaded (see `warm`), whatever the size.
     """
     rate, slope = np.empty(change_rate.size), np.empty(change_rate.size)
-    compiled = numba_pass() if change_rate.size >= COMPILED_FROM or _NAME in sys.modules else None
+    compiled = numba_pass() if change_rate.size >= LOADED_FROM or _NAME in sys.modules else None
     if compiled is not None:
         columns = (np.ascontiguousarray(x, dtype=np.float64) for x in (change_rate, value))
         strange = compiled.response(*columns, rate, slope)
     else:
         strange = numpy_response(change_rate, value, rate, slope)
     return None if strange else (rate, slope)
+
+
+def compiled_for(size: int) -> Any:
+    """The compiled passes if they are worth it for a fleet of this size, else None."""
+    worth = size >= COMPILED_FROM and (size >= LOADED_FROM or _NAME in sys.modules)
+    return numba_pass() if worth else None
 
 
 def warm() -> bool:

@@ -60,7 +60,7 @@ def plan(
     (array([1.1499, 1.3584, 1.3538, 1.1379, 0.    ]), True)
     """
     problem = _Problem(change_rate, weight, cost, budget, rtol, start)
-    out = output(problem.columns, out)
+    out = output(problem.columns.change_rate.size, out)
     price, passes = problem.price, problem.passes()
     while price > 0.0 and passes < 4:
         total = write_rates(price, problem.columns, out)

@@ -1,4 +1,7 @@
-"""Learning and waiting, source by source, compiled: the steps that a whole fleet, one poll or a replay repeat."""
+"""Learning and waiting, source by source, compiled: the steps that a whole fleet, one poll or a replay repeat.
+
+Each step over many has a twin in NumPy, `column_steps`: change both, or a test will say where they differ.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,16 @@ from numpy.typing import NDArray
 from unstale.core.checks import Floats
 from unstale.core.learning.bursts import Bursts, count_changes, span
 from unstale.core.learning.clock import HOUR, LONGEST_LESSON, WeekClock, attribute, reading
-from unstale.core.learning.compiled import compiled
+from unstale.core.learning.column_steps import (
+    all_waits_in_columns,
+    expected_cost_in_columns,
+    observe_columns,
+    passed_in_columns,
+    rates_in_columns,
+    waits_in_columns,
+    weights_in_columns,
+)
+from unstale.core.learning.compiled import LIGHT, compiled, in_columns
 from unstale.core.learning.mixture import Scratch, Shared, foretold, gather, interval, learn
 from unstale.core.learning.timing import timed
 
@@ -125,7 +137,7 @@ def wait(i: int, price: float, columns: LearnerColumns, shared: Shared, timing: 
     return even
 
 
-@compiled
+@in_columns(observe_columns)
 def observe_all(
     which: Integers,
     polled_at: Floats,
@@ -141,7 +153,7 @@ def observe_all(
         observe(which[k], polled_at[k], changed[k], modified[k], columns, shared, timing, at)
 
 
-@compiled
+@in_columns(all_waits_in_columns)
 def all_waits(price: float, columns: LearnerColumns, shared: Shared, timing: SharedTiming, at: Scratch) -> Floats:
     """`wait` for every source."""
     out = np.empty(len(columns.last))
@@ -150,7 +162,7 @@ def all_waits(price: float, columns: LearnerColumns, shared: Shared, timing: Sha
     return out
 
 
-@compiled
+@in_columns(waits_in_columns)
 def some_waits(
     which: Integers, price: float, columns: LearnerColumns, shared: Shared, timing: SharedTiming, at: Scratch
 ) -> Floats:
@@ -161,7 +173,7 @@ def some_waits(
     return out
 
 
-@compiled
+@in_columns(expected_cost_in_columns)
 def expected_cost(
     which: Integers,
     price: float,
@@ -183,7 +195,7 @@ def expected_cost(
     return total
 
 
-@compiled
+@in_columns(rates_in_columns, LIGHT)
 def rates(columns: LearnerColumns, shared: Shared, at: Scratch) -> Floats:
     """The mean believed change rate of every source."""
     out = np.empty(len(columns.last))
@@ -192,7 +204,7 @@ def rates(columns: LearnerColumns, shared: Shared, at: Scratch) -> Floats:
     return out
 
 
-@compiled
+@in_columns(passed_in_columns, LIGHT)
 def all_passed(last: Floats, found: Floats, now: float, timing: SharedTiming) -> Floats:
     """How long ago each source answered, on the clock and at the pace that are trusted; 0 if it never did."""
     out = np.zeros(len(last))
@@ -206,7 +218,7 @@ def all_passed(last: Floats, found: Floats, now: float, timing: SharedTiming) ->
     return out
 
 
-@compiled
+@in_columns(weights_in_columns, LIGHT)
 def weights(columns: LearnerColumns, shared: Shared, step: int, at: Scratch) -> Floats:
     """Each half-life's weight at every step-th source."""
     count = len(shared.half_lives)

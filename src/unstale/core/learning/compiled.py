@@ -1,18 +1,115 @@
-"""One way to compile the scalar functions of learning: with numba where it is installed, as they are where not."""
+"""One way to compile the functions of learning: with numba where it is installed and worth loading, else as they are.
+
+Loading numba and what it has kept takes about a second and a hundred megabytes. So importing these rooms loads nothing,
+and a few sources need nothing of it.
+
+Rules of this file:
+1. A scalar function never loads the compiler: alone, it runs as Python unless machine code is there already.
+2. A step over columns has a twin in NumPy, which gives the same to the last bit. It is taken until the twins have cost
+   as much as loading the compiler would, or who knows better has said so (`load`, `load_for_many`).
+3. A loop that has no twin loads the compiler when it is first called.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import update_wrapper
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from unstale.core.compiling import kept
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
-_NUMBA = find_spec("numba") is not None
+#: seconds that loading the compiler takes, that a call of a twin takes, and each of its rows
+_LOADING, _CALL, _ROW = 1.0, 4e-4, 8e-6
+#: rows in one call for which the compiler is loaded even where memory is dear
+MANY = 20_000
+#: what each row takes of a step without a search in it
+LIGHT = 4e-7
 
 
-def compiled(function: F) -> F:
-    """The function, compiled on its first call and kept for later runs; releases the interpreter's lock."""
-    return kept(function, nogil=True) if _NUMBA else function
+class _Way:
+    """How the kernels of this process run: one answer for all of them, so that one call may decide for the next."""
+
+    numba = find_spec("numba") is not None
+    loaded = False
+    #: what twins may still cost before the compiler is loaded
+    left = _LOADING
+    #: rows in one call for which it is loaded at once
+    many = math.inf
+
+
+def load() -> bool:
+    """Let every kernel run as machine code from now on; whether there is a compiler."""
+    _Way.loaded = _Way.numba
+    return _Way.loaded
+
+
+def load_for_many() -> None:
+    """Leave steps over fewer than `MANY` rows to NumPy for good: for a process that lives long and learns little."""
+    _Way.left, _Way.many = math.inf, MANY
+
+
+class Kernel(Generic[P, R]):
+    """A function that becomes machine code when it is needed as such; kernels may call each other."""
+
+    def __init__(self, function: Callable[P, R], plain: Callable[P, R] | None, row: float) -> None:
+        self.py_func, self._plain, self._row = function, plain, row
+        self._made: Any = None
+        # Named, documented and found as the function is.
+        update_wrapper(self, function)
+
+    def __call__(self, *args: P.args, **named: P.kwargs) -> R:
+        if not _Way.loaded:
+            if self._plain is not None and self._afforded(args):
+                return self._plain(*args, **named)
+            if not load():
+                return (self._plain or self.py_func)(*args, **named)
+        return cast(R, (self._made or self.machine_code)(*args, **named))
+
+    def _afforded(self, args: tuple[Any, ...]) -> bool:
+        """Whether the plain way costs less than loading the compiler, with all that it has cost so far."""
+        if self._row == 0.0:
+            return True
+        rows = _rows(args)
+        _Way.left -= _CALL + self._row * rows
+        return _Way.left > 0.0 and rows < _Way.many
+
+    @property
+    def machine_code(self) -> Any:
+        """The function as numba has it, compiled on its first call and kept; releases the interpreter's lock."""
+        if self._made is None:
+            self._made = kept(self.py_func, nogil=True)
+        return self._made
+
+    @property
+    def _numba_type_(self) -> Any:
+        # Asked by numba, of a name that another kernel calls.
+        return self.machine_code._numba_type_
+
+
+def _rows(args: tuple[Any, ...]) -> int:
+    """How many rows a step goes over: the length of its first column."""
+    for part in args:
+        column = getattr(part, "last", part)
+        if hasattr(column, "shape"):
+            return len(column)
+    return 0
+
+
+def compiled(function: Callable[P, R], plain: Callable[P, R] | None = None) -> Callable[P, R]:
+    """A scalar function, for kernels to call; by itself it is Python until something has loaded the compiler."""
+    return Kernel(function, plain or function, 0.0)
+
+
+def compiled_loop(function: Callable[P, R]) -> Callable[P, R]:
+    """A loop without a twin: its first call loads the compiler."""
+    return Kernel(function, None, 0.0)
+
+
+def in_columns(twin: Callable[P, R], row: float = _ROW) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A step over columns that NumPy does as well, to the last bit; `row` seconds are what it takes for each row."""
+    return lambda function: Kernel(function, twin, row)

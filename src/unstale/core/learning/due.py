@@ -3,6 +3,8 @@
 Rules of this file:
 1. The bounds are promises: after jitter and back-off a due time still keeps `shortest` and `longest`.
 2. Jitter is a function of source and time, not drawn: planning twice gives the same due times.
+3. An interval has 26 binary digits: the last ones of exp and log differ from one processor to the next, and a poll that
+   is later by one of them would learn otherwise, until two machines that saw the same no longer do the same.
 """
 
 from __future__ import annotations
@@ -13,19 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unstale.core.checks import Floats
+from unstale.core.learning.column_due import due_in_columns, failures_in_columns, jittered_cost_in_columns
 from unstale.core.learning.columns import LearnerColumns, SharedTiming, wait
-from unstale.core.learning.compiled import compiled
+from unstale.core.learning.compiled import compiled, in_columns
 from unstale.core.learning.mixture import Scratch, Shared
-from unstale.core.phase import SPREAD
+from unstale.core.learning.reach import FAILURE_SPREAD, GOLDEN, MOST_DOUBLINGS, PLASTIC, SPLIT, SPREAD
 
 Integers = NDArray[np.int64]
-
-#: every failure in a row doubles the interval, six times at most: 64 intervals
-MOST_DOUBLINGS = 6
-#: relative half-width of a backed-off interval: sources that failed together do not come back together
-FAILURE_SPREAD = 0.5
-#: 1/golden ratio and its companion: multiples modulo 1 fill [0, 1) evenly
-_GOLDEN, _PLASTIC = 0.6180339887498949, 0.7548776662466927
 
 
 @compiled
@@ -36,7 +32,18 @@ def spread(number: int, at: float) -> float:
     (0.236068, -0.527864, -0.666379)
     """
     turn = at if math.isfinite(at) else 0.0
-    return 2.0 * ((number * _GOLDEN + turn * _PLASTIC) % 1.0) - 1.0
+    return 2.0 * ((number * GOLDEN + turn * PLASTIC) % 1.0) - 1.0
+
+
+@compiled
+def rounded(seconds: float) -> float:
+    """The first 26 binary digits: 15 nanoseconds of a second, half a second of a year.
+
+    >>> rounded(0.1) == rounded(0.1 + 1e-14), rounded(1.0), rounded(math.inf)
+    (True, 1.0, inf)
+    """
+    scaled = SPLIT * seconds
+    return scaled - (scaled - seconds) if scaled < math.inf else seconds
 
 
 @compiled
@@ -51,12 +58,12 @@ def due_after_answer(
 ) -> float:
     """When source i is due at a price: one jittered interval, ±5 %, after its last answer."""
     last = columns.last[i]
-    jittered = wait(i, price, columns, shared, timing, at) * (1.0 + SPREAD * spread(number, last))
+    jittered = rounded(wait(i, price, columns, shared, timing, at) * (1.0 + SPREAD * spread(number, last)))
     due: float = last + min(max(jittered, columns.shortest[i]), columns.longest[i]) - columns.head_start[i]
     return due
 
 
-@compiled
+@in_columns(due_in_columns)
 def due_after_answers(
     which: Integers,
     numbers: Integers,
@@ -73,7 +80,7 @@ def due_after_answers(
     return out
 
 
-@compiled
+@in_columns(jittered_cost_in_columns)
 def jittered_cost(
     which: Integers,
     numbers: Integers,
@@ -99,7 +106,7 @@ def jittered_cost(
     return total
 
 
-@compiled
+@in_columns(failures_in_columns)
 def due_after_failures(
     which: Integers,
     numbers: Integers,
@@ -119,6 +126,6 @@ def due_after_failures(
     for k in range(len(which)):
         i = which[k]
         doubled = 2.0 ** min(failures[k], MOST_DOUBLINGS) * (1.0 + FAILURE_SPREAD * spread(numbers[k], polled_at[k]))
-        backed_off = wait(i, price, columns, shared, timing, at) * doubled
+        backed_off = rounded(wait(i, price, columns, shared, timing, at) * doubled)
         out[k] = polled_at[k] + min(max(backed_off, columns.shortest[i]), columns.longest[i])
     return out

@@ -12,11 +12,12 @@ import math
 
 from unstale.core.belief import posterior
 from unstale.core.learning.compiled import compiled
+from unstale.core.learning.exactly import for_numbers
 
-after_change = compiled(posterior)
+after_change = compiled(posterior, for_numbers(posterior))
 
 #: intervals with max(1, shape)·L below these are short
-_SHORT, _SHORT_FOR_AGE = 0.02, 0.03
+SHORT, SHORT_FOR_AGE = 0.02, 0.03
 
 
 @compiled
@@ -49,7 +50,7 @@ def freshness_value(shape: float, exposure: float, elapsed: float) -> tuple[floa
     span = math.log1p(z)
     still = math.exp(-shape * span)
     slope = shape * (elapsed / (exposure + elapsed)) * still
-    if max(1.0, shape) * span < _SHORT:
+    if max(1.0, shape) * span < SHORT:
         # (1+z)^−shape·Σ L^n/n!·(shape + … + shape^(n−1)), n from 2
         a, x = shape * span, span
         p3 = x + a
@@ -80,7 +81,7 @@ def age_value(shape: float, exposure: float, elapsed: float) -> tuple[float, flo
     change = -math.expm1(-shape * span)
     slope = elapsed * change
     a, x = shape * span, span
-    if max(1.0, shape) * span < _SHORT_FOR_AGE:
+    if max(1.0, shape) * span < SHORT_FOR_AGE:
         # z²/2·change − shape/2·R, R = ∫ v²·(1+v)^(−shape−1) dv = (1+z)^−shape·Σ L^n/n!·w_n, n from 3
         w3 = 2.0
         w4 = a * w3 + 6.0 * x

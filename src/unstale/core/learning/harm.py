@@ -90,7 +90,7 @@ def harm_value(harm: Harm, shape: float, exposure: float, elapsed: float) -> tup
     change counted, φ = rate·∫ y·w(y) dy [003 eq. 71], whatever the belief beyond its mean.
 
     >>> deadline = Harm(np.ones(1), np.ones(1), np.zeros(1), False, 0.0, False, False, 2.0)
-    >>> [round(x, 12) for x in harm_value(deadline, 3.0, 2.0, 3.0)]
+    >>> [round(float(x), 12) for x in harm_value(deadline, 3.0, 2.0, 3.0)]
     [1.375, 0.28125]
     """
     worth, slope = 0.0, 0.0

@@ -21,15 +21,16 @@ from unstale.core.learning.columns import (
     some_waits,
     weights,
 )
-from unstale.core.learning.due import due_after_answers, due_after_failures, jittered_cost
+from unstale.core.learning.due import due_after_answers, due_after_failures, jittered_cost, rounded
 from unstale.core.learning.harm import harm_of, harm_value
 from unstale.core.learning.mixture import Shared, scratch, width
 from unstale.core.learning.outlay import Outlay, look_again, nothing_known, outlay
 from unstale.core.learning.prior import fit_prior, shares
+from unstale.core.learning.reach import SPREAD
 from unstale.core.learning.said import said
 from unstale.core.learning.timing import best_waits, even_waits
+from unstale.core.learning.urgency import urgencies
 from unstale.core.objectives import objective_of
-from unstale.core.phase import SPREAD
 from unstale.core.roots.steps import NEAR, REACH, passes_zero
 from unstale.errors import require
 from unstale.units import DAY
@@ -91,7 +92,7 @@ class Learner:
             most = LARGEST if name in ("weight", "cost") else None
             return np.broadcast_to(numbers(name, given, least=0, most=most), (sources,)).astype(np.float64)
 
-        self.scale = scale
+        self.scale, self.objective = scale, objective
         self.columns = LearnerColumns(
             rows=np.zeros((sources, width(len(HALF_LIVES)))),
             last=np.full(sources, start),
@@ -158,6 +159,10 @@ class Learner:
             rows, numbers, polled_at, failures, price, self.columns, self.shared, self.timing, self._room
         )
 
+    def urgency(self, rows: Integers, late: Floats, price: float) -> Floats:
+        """How many times its price a poll of each of these is worth, so many seconds after it fell due."""
+        return urgencies(rows, late, price, self.columns, self.shared, self.timing, self._room)
+
     def change_rate(self) -> Floats:
         """The mean of what is believed of each source's change rate."""
         return rates(self.columns, self.shared, self._room)
@@ -196,14 +201,14 @@ class Learner:
             return math.log(max(spent, 1e-12) / wanted)
 
         if known is None:
-            return math.exp(passes_zero(excess, x, centre, close))
+            return rounded(math.exp(passes_zero(excess, x, centre, close)))
         x = min(max(x, centre - REACH), centre + REACH)
         for turn in range(_LOOKS):
             looked = look_again(which, math.exp(x), self.columns, self.shared, self.timing, self._room, known)
             before, x = x, min(max(passes_zero(excess, x, centre, close), x - _STRIDE), x + _STRIDE)
             if abs(x - before) <= NEAR or (turn and not looked):
                 break
-        return math.exp(x)
+        return rounded(math.exp(x))
 
     def _remembered(self) -> Outlay:
         """What price_for knows of sources; nothing, once what they share is another."""
@@ -232,11 +237,12 @@ class Learner:
         """Look at the fleet as a whole again: its prior, the half-lives' weights, the clock of its week."""
         seen = said(self.columns.rows, len(HALF_LIVES))
         before = self.shared.prior[0] / self.shared.prior[1]
-        self.shared.prior[:] = fit_prior(seen, (self.shared.prior[0], self.shared.prior[1]), self.scale)
+        fitted = fit_prior(seen, (self.shared.prior[0], self.shared.prior[1]), self.scale)
+        self.shared.prior[:] = [rounded(x) for x in fitted]
         if abs(math.log(self.shared.prior[0] / self.shared.prior[1] / before)) > _WRONG:
             # What seemed to be bursts was the prior's error.
             self.timing.silences[:] = self.timing.credit[:] = 0.0
-        self.shared.favour[:] = shares(weights(self.columns, self.shared, self._step, self._room))
+        self.shared.favour[:] = [rounded(x) for x in shares(weights(self.columns, self.shared, self._step, self._room))]
         by_clock, by_bursts = self.timing.credit > _CREDIT
         clock = learned_clock(self.timing.hours, False)
         stands_out = clock.intensity.max() > _CONTRAST * clock.intensity.min()

@@ -25,29 +25,30 @@ import numpy as np
 from unstale.core.checks import Floats
 from unstale.core.evidence import together
 from unstale.core.learning.compiled import compiled
+from unstale.core.learning.exactly import for_numbers
 from unstale.core.learning.gamma import after_change
 from unstale.core.learning.harm import Harm, harm_value
 
 #: what a standing keeps at each poll: about fifty polls count
 MEMORY = 0.98
 #: a half-life with less weight does not change an interval
-_NEGLIGIBLE = 1e-4
+NEGLIGIBLE = 1e-4
 #: intervals are solved to this share of themselves
-_CLOSE = 1e-3
-_STEPS = 60
+CLOSE = 1e-3
+STEPS = 60
 _LN2 = math.log(2.0)
 #: the least probability an outcome is given: no surprise can rule a half-life out for ever
-_LEAST = 1e-12
+LEAST = 1e-12
 #: intervals that differ by less are taken for equal
-_ALIKE = 1e-3
+ALIKE = 1e-3
 
 
 #: numbers that keep what polls said: changes of known time, time without changes, late polls and their span
 SAID = 4
 #: how much longer than it says the slowest half-life lasts for what polls said
-_SLOWER = 10.0
+SLOWER = 10.0
 
-_one_more = compiled(together)
+_one_more = compiled(together, for_numbers(together))
 
 
 class Shared(NamedTuple):
@@ -126,7 +127,7 @@ def foretold(at: Scratch, elapsed: float, changed: bool) -> float:
     for k in range(len(at.weight)):
         still = -at.shape[k] * math.log1p(elapsed / at.exposure[k])
         total += at.weight[k] * (-math.expm1(still) if changed else math.exp(still))
-    return math.log(max(total, _LEAST))
+    return math.log(max(total, LEAST))
 
 
 @compiled
@@ -144,7 +145,7 @@ def note(row: Floats, shared: Shared, at: Scratch, elapsed: float, passed: float
         rate += at.weight[k] * at.shape[k] / at.exposure[k]
         if at.weight[k] > at.weight[best]:
             best = k
-    kept = 2.0 ** (-elapsed / (shared.half_lives[best] * (_SLOWER if best == 0 else 1.0)))
+    kept = math.exp2(-elapsed / (shared.half_lives[best] * (SLOWER if best == 0 else 1.0)))
     for k in range(said, said + 3):
         row[k] *= kept
     if not changed:
@@ -156,7 +157,7 @@ def note(row: Floats, shared: Shared, at: Scratch, elapsed: float, passed: float
         late, span = row[said + 2], row[said + 3]
         if late == 0.0:
             span = passed
-        if abs(passed - span) <= _ALIKE * span:
+        if abs(passed - span) <= ALIKE * span:
             late += 1.0
         else:
             late, span = _one_more(late, span, passed, rate)
@@ -174,7 +175,7 @@ def learn(row: Floats, shared: Shared, at: Scratch, elapsed: float, passed: floa
     count = len(shared.half_lives)
     for k in range(count):
         still = -at.shape[k] * math.log1p(passed / at.exposure[k])
-        told = math.log(max(-math.expm1(still), _LEAST)) if changed else still
+        told = math.log(max(-math.expm1(still), LEAST)) if changed else still
         row[2 * count + k] = MEMORY * row[2 * count + k] + told
         shape, exposure = 0.0, passed
         if changed and since == since:
@@ -183,7 +184,7 @@ def learn(row: Floats, shared: Shared, at: Scratch, elapsed: float, passed: floa
             matched, stretched = after_change(at.shape[k], at.exposure[k], passed)
             shape, exposure = matched - at.shape[k], stretched - at.exposure[k]
         # What was known fades; what was just seen does not.
-        kept = 2.0 ** (-elapsed / shared.half_lives[k])
+        kept = math.exp2(-elapsed / shared.half_lives[k])
         row[k] = max(kept * row[k] + shape, 0.0)
         row[count + k] = max(kept * row[count + k] + exposure, 0.0)
 
@@ -208,7 +209,7 @@ def rate_if(row: Floats, shared: Shared, at: Scratch, quiet: float, since: float
             still = -(shared.prior[0] + shape) * math.log1p(since / (shared.prior[1] + exposure))
             kept = math.exp(-_LN2 * since / shared.half_lives[k])
             shape, exposure = kept * shape + 1.0, kept * exposure + since
-            standing = MEMORY * standing + math.log(max(-math.expm1(still), _LEAST))
+            standing = MEMORY * standing + math.log(max(-math.expm1(still), LEAST))
             if twice:
                 still = -(shared.prior[0] + shape) * math.log1p(since / (shared.prior[1] + exposure))
                 exposure, standing = exposure + since, MEMORY * standing + still
@@ -228,7 +229,7 @@ def value(at: Scratch, shared: Shared, elapsed: float) -> tuple[float, float]:
     """The value of polling after `elapsed`, and its slope."""
     worth, slope = 0.0, 0.0
     for k in range(len(at.weight)):
-        if at.weight[k] > _NEGLIGIBLE:
+        if at.weight[k] > NEGLIGIBLE:
             one, steep = harm_value(shared.harm, at.shape[k], at.exposure[k], elapsed)
             worth += at.weight[k] * one
             slope += at.weight[k] * steep
@@ -244,7 +245,7 @@ def interval(at: Scratch, shared: Shared, worth: float, shortest: float, longest
         return shortest
     low, high = math.log(shortest), math.log(longest)
     x = min(max(math.log(guess), low), high)
-    for _ in range(_STEPS):
+    for _ in range(STEPS):
         t = math.exp(x)
         reached, slope = value(at, shared, t)
         if reached > worth:
@@ -256,7 +257,7 @@ def interval(at: Scratch, shared: Shared, worth: float, shortest: float, longest
             step = x - math.log(reached / worth) * reached / (slope * t)
             if low < step < high:
                 following = step
-        if abs(following - x) < _CLOSE:
+        if abs(following - x) < CLOSE:
             return math.exp(following)
         x = following
     return math.exp(x)

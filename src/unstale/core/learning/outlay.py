@@ -15,13 +15,12 @@ import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.learning.bursts import span
+from unstale.core.learning.column_due import look_again_in_columns, outlay_in_columns
 from unstale.core.learning.columns import Integers, LearnerColumns, SharedTiming, wait
-from unstale.core.learning.compiled import compiled
+from unstale.core.learning.compiled import LIGHT, in_columns
 from unstale.core.learning.due import spread
 from unstale.core.learning.mixture import Scratch, Shared, value
-
-#: in logarithms: how far from where it was seen an interval is believed, and how far a price may take it, unseen
-_NEAR, _FAR = 0.05, 0.5
+from unstale.core.learning.reach import FAR, NEAR
 
 
 class Outlay(NamedTuple):
@@ -43,7 +42,7 @@ def nothing_known(sources: int) -> Outlay:
     return Outlay(*np.full((6, sources), np.nan))
 
 
-@compiled
+@in_columns(look_again_in_columns)
 def look_again(
     which: Integers,
     price: float,
@@ -62,7 +61,7 @@ def look_again(
                 continue
             off = x - math.log(columns.weight[i] / columns.cost[i]) - known.at[i]
             even = known.even[i]
-            if abs(known.power[i] * off) <= _NEAR:
+            if abs(known.power[i] * off) <= NEAR:
                 continue
             # Beyond its bounds a source stays where it is, however far the price is off.
             if (even >= columns.longest[i] and off > 0.0) or (even <= columns.shortest[i] and off < 0.0):
@@ -85,7 +84,7 @@ def look_again(
     return looked
 
 
-@compiled
+@in_columns(outlay_in_columns, LIGHT)
 def outlay(
     which: Integers,
     numbers: Integers,
@@ -106,7 +105,7 @@ def outlay(
         even, last = known.even[i], columns.last[i]
         if known.power[i] != 0.0:
             moved = known.power[i] * (x - math.log(columns.weight[i] / columns.cost[i]) - known.at[i])
-            even *= math.exp(min(max(moved, -_FAR), _FAR))
+            even *= math.exp(min(max(moved, -FAR), FAR))
             even = min(max(even, columns.shortest[i]), columns.longest[i])
         pause = known.ratio[i] * even * (1.0 + jitter * spread(numbers[k], last))
         due = max(now, last + min(max(pause, columns.shortest[i]), columns.longest[i]) - columns.head_start[i])

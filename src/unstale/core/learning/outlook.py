@@ -15,7 +15,16 @@ from unstale.core.learning.mixture import Shared, parts
 from unstale.core.learning.said import rates_between, said
 from unstale.core.learning.state import WIDTH, unpacked
 
-__all__ = ["WIDTH", "BelievedColumns", "BelievedSources", "Outlook", "even_freshness", "evidence", "outlook"]
+__all__ = [
+    "WIDTH",
+    "BelievedColumns",
+    "BelievedSources",
+    "Outlook",
+    "even_freshness",
+    "evidence",
+    "fresh_now",
+    "outlook",
+]
 
 #: the interval for the change rate holds so much of what is believed
 LEVEL = 0.9
@@ -76,6 +85,15 @@ def outlook(held: BelievedSources, now: float) -> Outlook:
     ]
     rate, low, high, fresh, age = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Outlook(rate, low, high, np.where(none, 0.0, fresh), np.where(none, np.inf, age))
+
+
+def fresh_now(held: BelievedSources, now: float) -> tuple[Floats, Floats]:
+    """How likely each copy is fresh, and its change rate: of `outlook` the part that costs little."""
+    shared, timing = _state(held)
+    shape, exposure, weight = _beliefs(held.beliefs, shared)
+    passed = all_passed(held.last, held.found, now, timing)
+    fresh = (weight * np.exp(-shape * np.log1p(passed[:, None] / exposure))).sum(axis=1)
+    return np.where(np.isneginf(held.last), 0.0, fresh), (weight * shape / exposure).sum(axis=1)
 
 
 def even_freshness(held: BelievedSources, weight: Floats, interval: float) -> float:

@@ -18,11 +18,11 @@ import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.learning.clock import HOUR, WEEK, WeekClock
-from unstale.core.learning.compiled import compiled
+from unstale.core.learning.compiled import compiled, compiled_loop
 
 #: changes per interval, and intervals in hours, of the grid
-_FEWEST, _MOST, _RATES = math.log(0.15), math.log(8.0), 7
-_SHORTEST, _LONGEST, _LENGTHS = math.log(4.0), math.log(504.0), 9
+FEWEST, MOST, RATES = math.log(0.15), math.log(8.0), 7
+SHORTEST, LONGEST, LENGTHS = math.log(4.0), math.log(504.0), 9
 _ROUNDS, _SWEEPS = 12, 3
 #: beyond it a wait is not looked at: three intervals and a day, at most six weeks
 _FARTHEST = 1008
@@ -30,17 +30,17 @@ _FARTHEST = 1008
 
 def even_waits() -> Floats:
     """The grid for a week in which all hours are alike: nothing is stretched."""
-    return np.ones((_RATES, _LENGTHS, WEEK))
+    return np.ones((RATES, LENGTHS, WEEK))
 
 
-@compiled
+@compiled_loop
 def best_waits(intensity: Floats) -> Floats:
     """For each rate and interval of the grid, and each hour of the week: the best wait as a share of the interval."""
-    waits = np.ones((_RATES, _LENGTHS, WEEK))
-    for i in range(_RATES):
-        changes = math.exp(_FEWEST + i * (_MOST - _FEWEST) / (_RATES - 1))
-        for j in range(_LENGTHS):
-            length = math.exp(_SHORTEST + j * (_LONGEST - _SHORTEST) / (_LENGTHS - 1))
+    waits = np.ones((RATES, LENGTHS, WEEK))
+    for i in range(RATES):
+        changes = math.exp(FEWEST + i * (MOST - FEWEST) / (RATES - 1))
+        for j in range(LENGTHS):
+            length = math.exp(SHORTEST + j * (LONGEST - SHORTEST) / (LENGTHS - 1))
             rate = changes / length
             farthest = min(int(3.0 * length) + 24, _FARTHEST)
             price = (1.0 - (1.0 + changes) * math.exp(-changes)) / rate
@@ -91,14 +91,14 @@ def timed(clock: WeekClock, waits: Floats, last: float, interval: float, rate: f
     """The wait after a poll at `last` that replaces an even `interval`, at a mean change rate; seconds."""
     hours = interval / HOUR
     length = math.log(hours)
-    if length > _LONGEST:
+    if length > LONGEST:
         return interval
     begun = last / HOUR
     changes = rate * interval
-    if length < _SHORTEST:
+    if length < SHORTEST:
         return _local(clock.intensity[int(math.floor(begun + 0.5 * hours) % WEEK)], changes) * interval
-    x = min(max((math.log(changes) - _FEWEST) / (_MOST - _FEWEST), 0.0), 0.999999) * (_RATES - 1)
-    y = min((length - _SHORTEST) / (_LONGEST - _SHORTEST), 0.999999) * (_LENGTHS - 1)
+    x = min(max((math.log(changes) - FEWEST) / (MOST - FEWEST), 0.0), 0.999999) * (RATES - 1)
+    y = min((length - SHORTEST) / (LONGEST - SHORTEST), 0.999999) * (LENGTHS - 1)
     i, j = int(x), int(y)
     place = begun % WEEK
     hour = int(place) % WEEK

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammainc, gammaincc, xlogy
-from scipy.special import gammaln as log_gamma
 
+from unstale.core import special
 from unstale.core.checks import Floats, number
 from unstale.core.processes.base import Ageing, Process, Size, checked_rate, elementwise, of_order
 
@@ -38,25 +37,25 @@ class Gamma(Process):
 
     @elementwise
     def survival(self, x: Floats) -> Floats:
-        share: Floats = gammaincc(self.shape, x / self.scale)
+        share: Floats = special.gammaincc(self.shape, x / self.scale)
         return share
 
     @elementwise
     def cdf(self, x: Floats) -> Floats:
-        share: Floats = gammainc(self.shape, x / self.scale)
+        share: Floats = special.gammainc(self.shape, x / self.scale)
         return share
 
     @elementwise
     def age_cdf(self, x: Floats) -> Floats:
         z = x / self.scale
-        return np.minimum(np.asarray(gammainc(self.shape + 1.0, z)) + self._held(z), 1.0)
+        return np.minimum(np.asarray(special.gammainc(self.shape + 1.0, z)) + self._held(z), 1.0)
 
     @elementwise
     def age_survival(self, x: Floats) -> Floats:
         """Q(shape, z)·(1 − z/shape) + z^shape·e^(−z)/Γ(shape+1); near 1 from the other side."""
         z = x / self.scale
-        term = np.exp(xlogy(self.shape, z) - z - log_gamma(self.shape + 1.0))
-        tail = np.where(np.isinf(z), 0.0, gammaincc(self.shape, z) - self._held(z) + term)
+        term = np.exp(special.xlogy(self.shape, z) - z - special.gammaln(self.shape + 1.0))
+        tail = np.where(np.isinf(z), 0.0, special.gammaincc(self.shape, z) - self._held(z) + term)
         return np.where(z < self.shape, 1.0 - np.asarray(self.age_cdf(x)), np.maximum(tail, 0.0))
 
     @elementwise
@@ -64,7 +63,7 @@ class Gamma(Process):
         """(x·z·Q(shape, z)/shape + scale·(shape+1)·P(shape+2, z))/2."""
         z = x / self.scale
         held = np.where(self._held(z) > 0, x * self._held(z), 0.0)
-        part: Floats = gammainc(self.shape + 2.0, z)
+        part: Floats = special.gammainc(self.shape + 2.0, z)
         return (held + self.scale * (self.shape + 1.0) * part) / 2
 
     @of_order
@@ -86,5 +85,5 @@ class Gamma(Process):
 
     def _held(self, z: Floats) -> Floats:
         """rate·x·survival(x): the gaps longer than x count as x."""
-        share: Floats = gammaincc(self.shape, z)
+        share: Floats = special.gammaincc(self.shape, z)
         return np.where(share > 0, z / self.shape * share, 0.0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import erfcx, log_ndtr, ndtr
 
+from unstale.core import special
 from unstale.core.checks import Floats, number, plain
 from unstale.core.processes.base import (
     Ageing,
@@ -44,27 +44,27 @@ class LogNormal(Process):
 
     @elementwise
     def survival(self, x: Floats) -> Floats:
-        share: Floats = ndtr(-self._score(x))
+        share: Floats = special.ndtr(-self._score(x))
         return share
 
     @elementwise
     def cdf(self, x: Floats) -> Floats:
-        share: Floats = ndtr(self._score(x))
+        share: Floats = special.ndtr(self._score(x))
         return share
 
     @elementwise
     def age_cdf(self, x: Floats) -> Floats:
         u = self._score(x)
-        return np.minimum(self._held(x) + np.asarray(ndtr(u - self.sigma), dtype=np.float64), 1.0)
+        return np.minimum(self._held(x) + np.asarray(special.ndtr(u - self.sigma), dtype=np.float64), 1.0)
 
     @elementwise
     def age_survival(self, x: Floats) -> Floats:
         """Φ(sigma − u) − rate·x·Φ(−u); in the tail φ(u−sigma)·(M(u−sigma) − M(u)), M = (1−Φ)/φ."""
         u = self._score(x)
         v = u - self.sigma
-        mills = np.sqrt(np.pi / 2) * (erfcx(v / np.sqrt(2)) - erfcx(u / np.sqrt(2)))
+        mills = np.sqrt(np.pi / 2) * (special.erfcx(v / np.sqrt(2)) - special.erfcx(u / np.sqrt(2)))
         tail = np.where(v < 40.0, np.exp(-v * v / 2) / np.sqrt(2 * np.pi) * mills, 0.0)
-        near = ndtr(-v) - self._held(x)
+        near = special.ndtr(-v) - self._held(x)
         return np.where(v > 0.0, tail, np.clip(near, 0.0, 1.0))
 
     @elementwise
@@ -72,13 +72,13 @@ class LogNormal(Process):
         """rate·x²·Φ(−u)/2 + E[A]·Φ(u − 2·sigma), E[A] = rate·E[gap²]/2."""
         u, held = self._score(x), self._held(x)
         whole = self.median * np.exp(1.5 * self.sigma**2) / 2
-        part: Floats = ndtr(u - 2.0 * self.sigma)
+        part: Floats = special.ndtr(u - 2.0 * self.sigma)
         return np.asarray(np.where(held > 0, x * held / 2, 0.0) + whole * part)
 
     def residual_survival(self, x: ArrayLike, age: ArrayLike) -> Floats | float:
         checked, age = checked_residual(x, age)
         with np.errstate(all="ignore"):
-            log = log_ndtr(-self._score(age + checked)) - log_ndtr(-self._score(age))
+            log = special.log_ndtr(-self._score(age + checked)) - special.log_ndtr(-self._score(age))
             return plain(np.asarray(np.exp(log)))
 
     @of_order
@@ -108,7 +108,7 @@ class LogNormal(Process):
 
     def _held(self, x: Floats) -> Floats:
         """rate·x·survival(x): the gaps longer than x count as x."""
-        share: Floats = ndtr(-self._score(x))
+        share: Floats = special.ndtr(-self._score(x))
         return np.where(share > 0, self.rate * x * share, 0.0)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import factorial, gammainc
 
+from unstale.core import special
 from unstale.core.checks import Floats, plain
 from unstale.core.processes.base import (
     Ageing,
@@ -49,7 +49,7 @@ class Poisson(Process):
     @elementwise
     def age_partial_mean(self, x: Floats) -> Floats:
         """P(2, rate·x)/rate, P(2, y) = 1 − (1+y)e^(−y)."""
-        share: Floats = gammainc(2.0, self.rate * x)
+        share: Floats = special.gammainc(2.0, self.rate * x)
         return share / self.rate
 
     def residual_survival(self, x: ArrayLike, age: ArrayLike) -> Floats | float:
@@ -58,7 +58,7 @@ class Poisson(Process):
 
     @of_order
     def moment(self, n: int) -> float:
-        return float(factorial(n)) * np.float64(self.mean) ** n
+        return float(special.factorial(n)) * np.float64(self.mean) ** n
 
     @property
     def variance(self) -> float:

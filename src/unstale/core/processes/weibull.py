@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gamma, gammainc, gammaincc, gammaln, zeta
 
+from unstale.core import special
 from unstale.core.checks import Floats, number, plain
 from unstale.core.processes.base import (
     Ageing,
@@ -37,7 +37,7 @@ class Weibull(Process):
     def __init__(self, shape: float, scale: float) -> None:
         self.shape = _checked_shape(shape)
         self.scale = number("scale", scale, above=0, remedy="give the time at which survival is 1/e")
-        self.rate = checked_rate(1.0 / self.scale / float(gamma(1.0 + 1.0 / self.shape)), "the rate 1/mean")
+        self.rate = checked_rate(1.0 / self.scale / float(special.gamma(1.0 + 1.0 / self.shape)), "the rate 1/mean")
         self.ageing = Ageing.MEMORYLESS
         if self.shape != 1.0:
             self.ageing = Ageing.NWU if self.shape < 1.0 else Ageing.NBU
@@ -45,7 +45,7 @@ class Weibull(Process):
     @classmethod
     def from_rate(cls, shape: float, rate: float) -> Weibull:
         """The process with this shape and this many events per unit of time."""
-        return cls(shape, 1.0 / checked_rate(rate) / float(gamma(1.0 + 1.0 / _checked_shape(shape))))
+        return cls(shape, 1.0 / checked_rate(rate) / float(special.gamma(1.0 + 1.0 / _checked_shape(shape))))
 
     @elementwise
     def survival(self, x: Floats) -> Floats:
@@ -62,13 +62,13 @@ class Weibull(Process):
     @elementwise
     def age_survival(self, x: Floats) -> Floats:
         y = self._power(x)
-        return np.where(y < 0.01, 1.0 - np.asarray(self.age_cdf(x)), gammaincc(1.0 / self.shape, y))
+        return np.where(y < 0.01, 1.0 - np.asarray(self.age_cdf(x)), special.gammaincc(1.0 / self.shape, y))
 
     @elementwise
     def age_partial_mean(self, x: Floats) -> Floats:
         """E[A]·P(2/shape, y): E[A] = rate·scale²·Γ(1 + 2/shape)/2."""
         part = 2.0 / self.shape
-        whole = self.rate * self.scale * (self.scale * gamma(1.0 + part)) / 2
+        whole = self.rate * self.scale * (self.scale * special.gamma(1.0 + part)) / 2
         return _lower(part, self._power(x), self.rate * x * x / 2, whole)
 
     def residual_survival(self, x: ArrayLike, age: ArrayLike) -> Floats | float:
@@ -80,16 +80,16 @@ class Weibull(Process):
 
     @of_order
     def moment(self, n: int) -> float:
-        return np.float64(self.scale) ** n * float(gamma(1.0 + n / self.shape))
+        return np.float64(self.scale) ** n * float(special.gamma(1.0 + n / self.shape))
 
     @property
     def variance(self) -> float:
         """mean²·(Γ(1+2t)/Γ(1+t)² − 1), t = 1/shape; for small t by the series of log Γ, whose ends cancel."""
         t = 1.0 / self.shape
-        log = float(gammaln(1.0 + 2.0 * t) - 2.0 * gammaln(1.0 + t))
+        log = float(special.gammaln(1.0 + 2.0 * t) - 2.0 * special.gammaln(1.0 + t))
         if t < 0.1:
             n = np.arange(2, 30)
-            log = float(np.sum(zeta(n) / n * (2.0**n - 2.0) * (-t) ** n))
+            log = float(np.sum(special.zeta(n) / n * (2.0**n - 2.0) * (-t) ** n))
         with np.errstate(over="ignore"):
             return float(np.expm1(log) * self.mean * self.mean)
 
@@ -115,4 +115,4 @@ def _lower(a: float, y: Floats, leading: Floats, whole: float) -> Floats:
     series = np.ones_like(y)
     for n in range(8, 0, -1):
         series = 1.0 + series * y / (a + n)
-    return np.where(y < 0.01, leading * np.exp(-y) * series, whole * gammainc(a, y))
+    return np.where(y < 0.01, leading * np.exp(-y) * series, whole * special.gammainc(a, y))

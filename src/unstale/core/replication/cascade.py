@@ -14,8 +14,8 @@ from operator import mul
 import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import ArrayLike
-from scipy.special import zeta
 
+from unstale.core import special
 from unstale.core.checks import Floats, number, numbers, plain
 from unstale.core.inverse import change_process
 from unstale.core.lags import trails
@@ -130,7 +130,7 @@ def lasting_freshness(rho: float) -> float:
     """
     # The terms fall at least as fast as 2^-j/j
     j = np.arange(1.0, 60.0)
-    return float(np.exp(-np.sum(zeta(j * _checked_rho(rho), 2.0) / j)))
+    return float(np.exp(-np.sum(special.zeta(j * _checked_rho(rho), 2.0) / j)))
 
 
 def _checked(changes: Process | float, polls: Sequence[Process | float]) -> tuple[Process, list[Process]]:

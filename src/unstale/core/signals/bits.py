@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import betainc
 
+from unstale.core import special
 from unstale.core.signals.noisy import bit_doubts
 from unstale.core.signals.roots import rising_root
 
@@ -67,4 +67,4 @@ def _at_least(successes: float, trials: float, chance: float) -> float:
     """The probability of so many successes or more."""
     if not np.isfinite(trials):
         return 1.0
-    return float(betainc(successes, trials - successes + 1.0, chance)) if trials >= successes else 0.0
+    return float(special.betainc(successes, trials - successes + 1.0, chance)) if trials >= successes else 0.0

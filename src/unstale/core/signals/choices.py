@@ -16,8 +16,9 @@ import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.learning.columns import Bits, Integers, LearnerColumns, SharedTiming
-from unstale.core.learning.compiled import compiled
+from unstale.core.learning.compiled import compiled, compiled_loop
 from unstale.core.learning.mixture import Scratch, Shared, gather, rate_if
+from unstale.core.signals.aged import ripe_age
 from unstale.core.signals.columns import CollectionColumns, MemberColumns
 from unstale.core.signals.scalars import paying, plain_gaps, poisson_tail, pushed, window_value
 from unstale.core.signals.trust import (
@@ -28,6 +29,7 @@ from unstale.core.signals.trust import (
     precision_of,
     shared_precision,
     silence_of,
+    unsaid_ahead,
 )
 
 #: half of the logarithmic width by which what a poll must be worth differs from copy to copy, so that members that are
@@ -54,6 +56,8 @@ class Mind(NamedTuple):
     collections: CollectionColumns
     fleet: Floats
     at: Scratch
+    #: whether harm grows with age; else a copy is fresh or not
+    aged: bool
 
 
 @compiled
@@ -83,15 +87,20 @@ def worth_polling(i: int, g: int, now: float, price: float, mind: Mind) -> bool:
     precision, silence = precision_of(i, g, members, collections, fleet), silence_of(g, collections, fleet)
     doubt = doubt_of(i, g, now, copied, rate, precision, silence, members, collections)
     wanted = due_for(i, price, mind) * _turn(i, copied)
-    return pushed(rate, silence, precision, min(doubt, 50.0))[0] >= wanted or now - copied > columns.longest[i]
+    if mind.aged:
+        ripe = members.told[i] + ripe_age(rate, wanted / precision) <= now
+        return bool((members.signals[i] > 0 and ripe) or now - copied > columns.longest[i])
+    ahead = unsaid_ahead(g, collections, fleet)
+    return pushed(rate, ahead, precision, min(doubt, 50.0))[0] >= wanted or now - copied > columns.longest[i]
 
 
-@compiled
+@compiled_loop
 def worth_polling_of(rows: Integers, g: int, now: float, price: float, mind: Mind) -> Bits:
     """`worth_polling` for many: what is the same for all members is asked once, and no columns are handed on."""
     columns, members, collections, fleet = mind.columns, mind.members, mind.collections, mind.fleet
     worth = np.zeros(len(rows), np.bool_)
     shared, silence = shared_precision(g, collections, fleet), silence_of(g, collections, fleet)
+    ahead = unsaid_ahead(g, collections, fleet)
     for k in range(len(rows)):
         i = rows[k]
         copied, rate = columns.last[i], rate_after(i, now, members.told[i], mind)
@@ -99,7 +108,10 @@ def worth_polling_of(rows: Integers, g: int, now: float, price: float, mind: Min
         precision = own_precision(members.hits[i], members.tries[i], shared)
         doubt = doubt_of(i, g, now, copied, rate, precision, silence, members, collections)
         wanted = due_for(i, price, mind) * _turn(i, copied)
-        enough = pushed(rate, silence, precision, min(doubt, 50.0))[0] >= wanted
+        if mind.aged:
+            enough = members.signals[i] > 0 and members.told[i] + ripe_age(rate, wanted / precision) <= now
+        else:
+            enough = pushed(rate, ahead, precision, min(doubt, 50.0))[0] >= wanted
         worth[k] = enough or now - copied > columns.longest[i]
     return worth
 
@@ -119,7 +131,7 @@ def look_again(i: int, now: float, price: float, mind: Mind) -> None:
     members.check[i] = since + max(_GROWN * since, pause)
 
 
-@compiled
+@compiled_loop
 def pending(price: float, now: float, starts: Integers, which: Integers, mind: Mind) -> float:
     """What it would cost to poll now every signalled member that is worth it at a price, where signals are used."""
     total = 0.0
@@ -158,7 +170,7 @@ def next_unasked(i: int, g: int, mind: Mind) -> float:
     return float(min(due, latest))
 
 
-@compiled
+@compiled_loop
 def due_times(rows: Integers, homes: Integers, now: float, price: float, mind: Mind) -> Floats:
     """When these members of the collections `homes`, which are used, are due.
 
@@ -187,7 +199,7 @@ def shown_share(entries: float, expected: float) -> float:
     return min(1.0 - poisson_tail(n - 1, expected) + n / expected * poisson_tail(n, expected), 1.0)
 
 
-@compiled
+@compiled_loop
 def look(price: float, starts: Integers, which: Integers, grid: Floats, table: Floats, mind: Mind) -> float:
     """Set the interval of every trusted collection, and each member's level and spacing; what will be spent per second.
 
@@ -203,6 +215,7 @@ def look(price: float, starts: Integers, which: Integers, grid: Floats, table: F
         if not collections.trusted[g] or size == 0:
             continue
         shared, silence = shared_precision(g, collections, fleet), silence_of(g, collections, fleet)
+        ahead = unsaid_ahead(g, collections, fleet)
         plain, gain, level, cycle = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
         signals = 0.0
         for j in range(size):
@@ -211,11 +224,11 @@ def look(price: float, starts: Integers, which: Integers, grid: Floats, table: F
             due = price * columns.cost[i] / columns.weight[i] if columns.weight[i] > 0.0 else math.inf
             plain[j] = plain_gaps(due * rate, table)
             precision = own_precision(members.hits[i], members.tries[i], shared)
-            doubt = paying(rate, silence, precision, due, float(members.level[i]))
+            doubt = paying(rate, ahead, precision, due, float(members.level[i]))
             members.level[i] = doubt
             gain[j] = columns.weight[i] * math.exp(-plain[j])
             level[j] = math.exp(-doubt)
-            cycle[j] = pushed(rate, silence, precision, doubt)[1] if doubt < math.inf else math.inf
+            cycle[j] = pushed(rate, ahead, precision, doubt)[1] if doubt < math.inf else math.inf
             signals += (1.0 - silence) * rate / precision
         if collections.within[g] > 0.0:
             signals = max(signals, collections.came[g] / collections.within[g])
@@ -256,7 +269,7 @@ def look(price: float, starts: Integers, which: Integers, grid: Floats, table: F
     return spent
 
 
-@compiled
+@compiled_loop
 def renew_rates(starts: Integers, which: Integers, mind: Mind) -> None:
     """Each member's believed rate for planning: with the word of a trusted listing for its silence."""
     columns, members, collections = mind.columns, mind.members, mind.collections

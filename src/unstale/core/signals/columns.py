@@ -67,8 +67,16 @@ class CollectionColumns(NamedTuple):
     #: entries that came, and the time in which they did, faded
     came: Floats
     within: Floats
+    #: of that time, what no listing told of, for entries had scrolled out
+    missed: Floats
+    #: what the members were worth that it found, and the time in which it did, faded
+    joined: Floats
+    over: Floats
     trusted: Bits
     used: Bits
+    #: whether its signals come by themselves, and what polls that follow them may still cost while it is not trusted
+    push: Bits
+    allowed: Floats
 
 
 def member_columns(count: int, start: float) -> MemberColumns:
@@ -91,8 +99,8 @@ def member_columns(count: int, start: float) -> MemberColumns:
     )
 
 
-def collection_columns(cost: Floats, entries: Floats, start: float) -> CollectionColumns:
-    """Collections that nobody has polled."""
+def collection_columns(cost: Floats, entries: Floats, start: float, push: Bits | None = None) -> CollectionColumns:
+    """Collections that nobody has polled; those that `push` cannot be."""
     count = len(cost)
 
     def column(value: float = 0.0) -> Floats:
@@ -121,6 +129,11 @@ def collection_columns(cost: Floats, entries: Floats, start: float) -> Collectio
         foretold=column(),
         came=column(),
         within=column(),
+        missed=column(),
+        joined=column(),
+        over=column(),
         trusted=np.zeros(count, np.bool_),
         used=np.zeros(count, np.bool_),
+        push=np.zeros(count, np.bool_) if push is None else push,
+        allowed=column(),
     )

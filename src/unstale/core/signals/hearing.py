@@ -14,9 +14,10 @@ import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.learning.columns import Bits, Integers, observe
-from unstale.core.learning.compiled import compiled
+from unstale.core.learning.compiled import compiled, compiled_loop
 from unstale.core.learning.mixture import foretold, gather
 from unstale.core.signals.choices import Mind
+from unstale.core.signals.columns import MemberColumns
 from unstale.core.signals.trust import forget, late, lesson, open_time, precision_of
 
 #: a listing that signals more than this share of its members, where beliefs foretold less than half, says nothing
@@ -33,7 +34,7 @@ _TAUGHT = 0.6
 BEFORE = 1e-3
 
 
-@compiled
+@compiled_loop
 def hear(g: int, now: float, rows: Integers, told: Floats, hole: float, whole: Integers, mind: Mind) -> bool:
     """A listing poll: its collection tells that these members changed at these times; whether it said anything.
 
@@ -45,6 +46,7 @@ def hear(g: int, now: float, rows: Integers, told: Floats, hole: float, whole: I
     collections.uncovered[g] += hole
     collections.came[g] = _PACE * collections.came[g] + len(rows)
     collections.within[g] = _PACE * collections.within[g] + now - before
+    collections.missed[g] = _PACE * collections.missed[g] + hole
     collections.asof[g] = now
     if _shouted(g, now - before, rows, whole, mind):
         collections.uncovered[g] += now - before - hole
@@ -114,10 +116,43 @@ def taught(i: int, g: int, now: float, changed: bool, said: float, mind: Mind) -
     return signalled
 
 
-@compiled
+@compiled_loop
 def taught_all(rows: Integers, homes: Integers, polled_at: Floats, changed: Bits, said: Floats, mind: Mind) -> Floats:
     """`taught` of many polls of members of the collections `homes`, in the order given."""
     by = np.empty(len(rows))
     for k in range(len(rows)):
         by[k] = taught(rows[k], homes[k], polled_at[k], changed[k], said[k], mind)
     return by
+
+
+@compiled_loop
+def taught_beside(
+    rows: Integers,
+    first: Integers,
+    end: Integers,
+    of: Integers,
+    polled_at: Floats,
+    changed: Bits,
+    words: MemberColumns,
+    mind: Mind,
+) -> None:
+    """What polls of members teach of collections that told of them too: pairs first[k] to end[k] are those of rows[k].
+
+    Beliefs learn nothing here: `taught` does that, once, after this.
+    """
+    for k in range(len(rows)):
+        i, now = rows[k], polled_at[k]
+        copied = mind.columns.last[i]
+        if not copied < now < math.inf:
+            continue
+        gather(mind.columns.rows[i], mind.shared, mind.at)
+        without = foretold(mind.at, now - copied, changed[k])
+        for pair in range(first[k], end[k]):
+            g = of[pair]
+            words.rate[pair] = mind.members.rate[i]
+            quiet = foretold(mind.at, open_time(pair, g, now, copied, words, mind.collections, mind.fleet), False)
+            lesson(pair, g, now, copied, changed[k], without, quiet, words, mind.collections, mind.fleet)
+            newer = words.signals[pair] > 0 and words.told[pair] > now
+            forget(pair, g, words, mind.collections)
+            if newer:
+                words.signals[pair] = 1

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammainc
 
+from unstale.core import special
 from unstale.core.checks import Floats, numbers
 from unstale.core.gamma2 import p2, p2_inverse
 
@@ -102,12 +102,12 @@ def value(doubt: ArrayLike, change_rate: ArrayLike, recall: ArrayLike, precision
         n = 0
         while n < _MOST:
             left = s - (n * each if n else 0.0)
-            some = left > 0.0
+            some = (left > 0.0) & (s < np.inf)  # what certainty is worth is known without a sum
             if not some.any():
                 break
             time = np.where(some, np.where(silent > 0, left / silent, np.inf), 0.0)
-            paid = np.where(signals > 0, gammainc(n + 1, signals * time) / signals, 0.0)
-            term = weight * gammainc(n + 1, (rate + lies) * time) - certain * np.where(s < np.inf, paid, 0.0)
+            paid = np.where(signals > 0, special.gammainc(n + 1, signals * time) / signals, 0.0)
+            term = weight * special.gammainc(n + 1, (rate + lies) * time) - certain * paid
             total = total + np.where(some, term, 0.0)
             weight, n = weight * step, n + 1
         total = np.where(signals > 0, total, p2(s) / rate)
@@ -135,7 +135,7 @@ def mean_cycle(doubt: ArrayLike, change_rate: ArrayLike, recall: ArrayLike, prec
             if not some.any():
                 break
             time = np.where(some, np.where(silent > 0, left / silent, np.inf), 0.0)
-            total = total + np.where(some & (signals > 0), gammainc(n + 1, signals * time) / signals, 0.0)
+            total = total + np.where(some & (signals > 0), special.gammainc(n + 1, signals * time) / signals, 0.0)
         return np.asarray(np.where(signals > 0, total, s / rate))
 
 

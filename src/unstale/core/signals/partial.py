@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammainc, gammaincc
 
+from unstale.core import special
 from unstale.core.checks import Floats, number, numbers
 from unstale.core.signals.roots import rising_root
 
@@ -24,8 +24,8 @@ def shown_share(entries: ArrayLike, expected: ArrayLike) -> Floats:
     """
     n, x = np.broadcast_arrays(numbers("entries", entries, least=1), numbers("expected", expected, least=0))
     with np.errstate(all="ignore"):
-        overflown = np.where(x > 0, n / np.where(x > 0, x, 1.0) * gammainc(n + 1.0, x), 0.0)
-    return np.asarray(np.minimum(gammaincc(n, x) + overflown, 1.0))
+        overflown = np.where(x > 0, n / np.where(x > 0, x, 1.0) * special.gammainc(n + 1.0, x), 0.0)
+    return np.asarray(np.minimum(special.gammaincc(n, x) + overflown, 1.0))
 
 
 def expected_for(entries: float, share: float) -> float:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import lambertw
 
+from unstale.core import special
 from unstale.core.checks import Floats
 
 #: below this staleness the series is better than the closed form, whose two parts cancel
@@ -25,5 +25,5 @@ def polls_for(change_rate: ArrayLike, freshness: ArrayLike) -> Floats:
     stale = 1.0 - fresh
     with np.errstate(all="ignore"):
         z = 1.0 / fresh
-        x = np.where(stale < _NEARLY, 2.0 * stale + 4.0 / 3.0 * stale**2, z + lambertw(-z * np.exp(-z)).real)
+        x = np.where(stale < _NEARLY, 2.0 * stale + 4.0 / 3.0 * stale**2, z + special.lambertw(-z * np.exp(-z)).real)
         return np.where(fresh > 0.0, rate / x, 0.0)

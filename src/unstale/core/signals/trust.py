@@ -82,6 +82,13 @@ def silence_of(g: int, collections: CollectionColumns, fleet: Floats) -> float:
 
 
 @compiled
+def unsaid_ahead(g: int, collections: CollectionColumns, fleet: Floats) -> float:
+    """The share of changes to come that a collection will not signal: silent ones, and those that scroll out."""
+    shown = 1.0 - collections.missed[g] / collections.within[g] if collections.within[g] > 0.0 else 1.0
+    return float(min(1.0 - (1.0 - silence_of(g, collections, fleet)) * max(shown, 0.0), _MOST_SILENT))
+
+
+@compiled
 def unheard(i: int, g: int, now: float, copied: float, members: MemberColumns, collections: CollectionColumns) -> float:
     """Of the time since a copy, how much no listing has told of."""
     known = max(collections.asof[g] - collections.late[g], copied)
@@ -183,7 +190,9 @@ def lesson(
     collections.found[g] = _CALIBRATED * collections.found[g] + hit
     collections.expected[g] = _CALIBRATED * collections.expected[g] - math.expm1(-plain)
     collections.credit[g] = min(max(collections.credit[g] + gained, _WORST), _BEST)
-    fleet[CREDIT] = min(max(fleet[CREDIT] + gained, _WORST), _BEST)
+    # What is pushed by whoever likes must not take away the good name of listings.
+    of_all = fleet if not collections.push[g] else np.zeros(5)
+    of_all[CREDIT] = min(max(of_all[CREDIT] + gained, _WORST), _BEST)
     collections.lessons[g] += 1.0
     apart = unheard(i, g, now, copied, members, collections)
     covered = now - copied - apart
@@ -191,15 +200,15 @@ def lesson(
         members.hits[i], members.tries[i] = _OWN * members.hits[i] + hit, _OWN * members.tries[i] + 1.0
         collections.hits[g] = _COLLECTION * collections.hits[g] + hit
         collections.tries[g] = _COLLECTION * collections.tries[g] + 1.0
-        fleet[HITS], fleet[TRIES] = _FLEET * fleet[HITS] + hit, _FLEET * fleet[TRIES] + 1.0
+        of_all[HITS], of_all[TRIES] = _FLEET * of_all[HITS] + hit, _FLEET * of_all[TRIES] + 1.0
     elif covered > 0.0:
         # A change without a signal lay in the covered time, or in the time that no listing told of.
         share = hit * silence * covered / (silence * covered + apart)
         watched = -math.expm1(-rate * covered)
         collections.silent[g] = _COLLECTION * collections.silent[g] + share
         collections.watched[g] = _COLLECTION * collections.watched[g] + watched
-        fleet[SILENT] = _FLEET * fleet[SILENT] + share
-        fleet[WATCHED] = _FLEET * fleet[WATCHED] + watched
+        of_all[SILENT] = _FLEET * of_all[SILENT] + share
+        of_all[WATCHED] = _FLEET * of_all[WATCHED] + watched
 
 
 @compiled
@@ -215,14 +224,15 @@ def judge(collections: CollectionColumns, fleet: Floats) -> None:
     """Which collections are trusted, by their credit and the fleet's."""
     for g in range(len(collections.credit)):
         credit = collections.credit[g]
+        of_all = credit if collections.push[g] else fleet[CREDIT]
         if collections.trusted[g]:
-            if credit <= _LOST or fleet[CREDIT] <= _FLEET_LOST:
+            if credit <= _LOST or of_all <= _FLEET_LOST:
                 collections.trusted[g], collections.lessons[g] = False, math.inf
         elif collections.lessons[g] == math.inf:
-            collections.trusted[g] = credit > _WON and fleet[CREDIT] > _FLEET_WON
+            collections.trusted[g] = credit > _WON and of_all > _FLEET_WON
         else:
-            earned = credit > _EARNED and fleet[CREDIT] > _FLEET_WON
-            collections.trusted[g] = earned or (credit >= 0.0 and fleet[CREDIT] > _FLEET_EARNED)
+            earned = credit > _EARNED and of_all > _FLEET_WON
+            collections.trusted[g] = earned or (credit >= 0.0 and of_all > _FLEET_EARNED)
 
 
 @compiled

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import gamma
 
+from unstale.core import special
 from unstale.core.checks import Floats
 from unstale.core.values.quadrature import Rows, integrate
 from unstale.errors import require
@@ -41,7 +41,7 @@ def gap_moment(order: str, n: float) -> float:
         return 1.0
     if order == "random":
         return float((2.0 ** (n + 2) - 2) / ((n + 1) * (n + 2)))
-    return float(gamma(n + 1))
+    return float(special.gamma(n + 1))
 
 
 def gap_mean(order: str, function: Callable[[Rows, Floats], Floats], cuts: Floats) -> Floats:

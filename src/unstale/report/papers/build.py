@@ -12,12 +12,13 @@ from unstale.report.papers.items_000_budget import BUDGET
 from unstale.report.papers.items_002 import AZAR
 from unstale.report.papers.items_003 import LI
 from unstale.report.papers.items_003_fleets import WIKI
+from unstale.report.papers.items_003_limits import LIMITS
 from unstale.report.papers.items_004 import HOPS
 from unstale.report.papers.items_004_redundancy import REDUNDANCY
 from unstale.report.papers.items_004_replicas import REPLICAS
 from unstale.report.papers.items_general import GENERAL
 
-_CATALOGS = (CHO, BUDGET, AZAR, LI, WIKI, HOPS, REPLICAS, REDUNDANCY, GENERAL)
+_CATALOGS = (CHO, BUDGET, AZAR, LI, LIMITS, WIKI, HOPS, REPLICAS, REDUNDANCY, GENERAL)
 
 
 @dataclass(frozen=True, slots=True)

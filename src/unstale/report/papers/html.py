@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from html import escape
 from importlib.resources import files
@@ -14,6 +13,7 @@ from unstale.report.papers.contents import Chapter, ItemGroup
 from unstale.report.papers.figure import Drawing
 from unstale.report.papers.item import NOT_REPEATED, ItemPart, SimulatedMean
 from unstale.report.papers.tables import TABLES, Cell, Table, rounds_to
+from unstale.report.papers.wording import anchor, given, greek, marked, shown_name, shown_value
 
 #: verdict -> (what the report calls it, its colour, what it means)
 VERDICTS = {
@@ -34,23 +34,6 @@ VERDICTS = {
     "not reproducible": ("not reproducible", "bad", "needs data that was not published"),
     "extra golden": ("not printed", "none", "computed for completeness; the paper shows at most a curve"),
     "derived": ("derived here", "none", "in none of the papers"),
-}
-_LETTERS = {
-    "lambda": "λ",
-    "Lambda": "Λ",
-    "mu": "μ",
-    "nu": "ν",
-    "Delta": "Δ",
-    "delta": "δ",
-    "delta2": "δ²",
-    "alpha": "α",
-    "beta": "β",
-    "gamma": "γ",
-    "tau": "τ",
-    "omega": "ω",
-    "eps": "ε",
-    "rho": "ρ",
-    "inf": "∞",
 }
 _UNPRINTED = {"formula": "formula", "formulas": "formulas", "(plot)": "only plotted", "(none)": "–", "—": "–"}
 
@@ -78,7 +61,7 @@ def _contents(findings: Findings, figures: dict[str, str]) -> str:
             if any(id_ in findings.rows for id_ in group.ids):
                 lines.append(f'<a href="#{chapter.key}-{i}">{escape(group.title)}</a>')
                 lines += [
-                    f'<a class="fig" href="#{_slug(name)}">{name[4:]}</a>' for name in group.figures if name in figures
+                    f'<a class="fig" href="#{anchor(name)}">{name[4:]}</a>' for name in group.figures if name in figures
                 ]
     return "".join(lines)
 
@@ -122,9 +105,9 @@ def _summary(findings: Findings, figures: dict[str, str], facts: str) -> str:
 
 def _errata(findings: Findings) -> str:
     rows = "".join(
-        f'<tr id="erratum-{e.number}"><td class="num">{e.number}</td><td>{_text(e.place)}</td>'
-        f"<td>{_text(e.printed)}</td><td><b>{_text(e.right)}</b></td><td>{_text(e.why)} <span class='ids'>"
-        + " ".join(f'<a href="#{_slug(id_)}">{escape(id_)}</a>' for id_ in e.ids if id_ in findings.rows)
+        f'<tr id="erratum-{e.number}"><td class="num">{e.number}</td><td>{marked(e.place)}</td>'
+        f"<td>{marked(e.printed)}</td><td><b>{marked(e.right)}</b></td><td>{marked(e.why)} <span class='ids'>"
+        + " ".join(f'<a href="#{anchor(id_)}">{escape(id_)}</a>' for id_ in e.ids if id_ in findings.rows)
         + "</span></td></tr>"
         for e in findings.errata
     )
@@ -147,13 +130,13 @@ def _chapter(chapter: Chapter, findings: Findings, figures: dict[str, str], draw
 
 
 def _group(
-    anchor: str, group: ItemGroup, findings: Findings, figures: dict[str, str], drawings: dict[str, Drawing]
+    place: str, group: ItemGroup, findings: Findings, figures: dict[str, str], drawings: dict[str, Drawing]
 ) -> str:
     rows = [findings.rows[id_] for id_ in group.ids if id_ in findings.rows]
     if not rows:
         return ""
     drawn = "".join(
-        f'<figure id="{_slug(name)}">{figures[name]}<figcaption><b>{name}. {escape(drawings[name].title)}.</b> '
+        f'<figure id="{anchor(name)}">{figures[name]}<figcaption><b>{name}. {escape(drawings[name].title)}.</b> '
         f"{_caption(drawings[name], findings.simulated)}</figcaption></figure>"
         for name in group.figures
         if name in figures
@@ -162,7 +145,7 @@ def _group(
     heads = ["what", "printed", "computed", "tolerance", *(["simulated"] if simulated else []), "verdict"]
     head = "".join(f"<th>{name}</th>" for name in heads)
     return (
-        f'<h3 id="{anchor}">{escape(group.title)}</h3><p>{escape(group.about)}</p>'
+        f'<h3 id="{place}">{escape(group.title)}</h3><p>{escape(group.about)}</p>'
         f"{''.join(_table(name, TABLES[name], findings) for name in group.tables)}{drawn}"
         f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>'
         + "".join(_row(row, simulated) for row in rows)
@@ -172,7 +155,7 @@ def _group(
 
 def _table(name: str, table: Table, findings: Findings) -> str:
     head = "".join(f"<th>{escape(cell)}</th>" for cell in table.head)
-    cells = [[_text(c) if isinstance(c, str) else _number(c, findings) for c in row] for row in table.rows]
+    cells = [[marked(c) if isinstance(c, str) else _number(c, findings) for c in row] for row in table.rows]
     rows = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in cells)
     printed = any(isinstance(c, Cell) and c.printed for row in table.rows for c in row)
     small = " In small type: what the paper prints." if printed else ""
@@ -186,7 +169,7 @@ def _table(name: str, table: Table, findings: Findings) -> str:
 def _number(cell: Cell, findings: Findings) -> str:
     """The computed number of a cell, and the printed one, struck out if rounding does not give it."""
     value = cell.of({part.label: part.computed for part in findings.rows[cell.id].parts})
-    shown = f'<a href="#{_slug(cell.id)}">{"∞" if math.isinf(value) else f"{value:.4f}"}</a>'
+    shown = f'<a href="#{anchor(cell.id)}">{"∞" if math.isinf(value) else f"{value:.4f}"}</a>'
     if not cell.printed:
         return shown
     right = rounds_to(value, cell.printed)
@@ -195,14 +178,14 @@ def _number(cell: Cell, findings: Findings) -> str:
 
 def _caption(drawing: Drawing, simulated: bool) -> str:
     missing = " Simulated points are left out." if drawing.overlaid and not simulated else ""
-    return _text(drawing.caption + missing)
+    return marked(drawing.caption + missing)
 
 
 def _row(row: ReportRow, simulated: bool) -> str:
     item, n = row.item, max(1, len(row.parts))
-    setup = ", ".join(f"{_letters(key)} = {_input(value)}" for key, value in item.inputs.items())
-    what = f'{_text(item.place)}<span class="setup">{_text(setup)}</span><span class="ids">{escape(item.id)}</span>'
-    printed = _UNPRINTED.get(item.printed, _text(item.printed))
+    setup = ", ".join(f"{greek(key)} = {given(value)}" for key, value in item.inputs.items())
+    what = f'{marked(item.place)}<span class="setup">{marked(setup)}</span><span class="ids">{escape(item.id)}</span>'
+    printed = _UNPRINTED.get(item.printed, marked(item.printed))
     verdict = _chip(_judged(row))
     if row.erratum:
         verdict += f' <a class="erratum" href="#erratum-{row.erratum.number}">erratum {row.erratum.number}</a>'
@@ -211,21 +194,21 @@ def _row(row: ReportRow, simulated: bool) -> str:
     edges = (f'<td rowspan="{n}">{what}</td><td rowspan="{n}">{printed}</td>', f'<td rowspan="{n}">{verdict}</td>')
     span = 6 if simulated else 5
     said = row.reason[:1].upper() + row.reason[1:].removesuffix(".") + "."
-    reason = f'<tr class="why"><td colspan="{span}">{_text(said)}</td></tr>' if row.reason else ""
+    reason = f'<tr class="why"><td colspan="{span}">{marked(said)}</td></tr>' if row.reason else ""
     lines = []
     for i, part in enumerate(row.parts):
         cells = _cells(part, simulated)
-        first = f' id="{_slug(item.id)}" class="first"' if i == 0 else ""
+        first = f' id="{anchor(item.id)}" class="first"' if i == 0 else ""
         lines.append(f"<tr{first}>{edges[0] if i == 0 else ''}{cells}{edges[1] if i == 0 else ''}</tr>")
     return "".join(lines) + reason
 
 
 def _cells(part: ItemPart, simulated: bool) -> str:
-    label = f'<span class="label">{_name(part.label)}</span>' if part.label else ""
+    label = f'<span class="label">{shown_name(part.label)}</span>' if part.label else ""
     computed = part.expected if part.computed is True and isinstance(part.expected, str) else part.computed
     mark = "" if part.holds else ' <b class="off">✗</b>'
     exact = escape(f"computed {part.computed}, independently {part.expected}", quote=True)
-    cells = f'<td class="num" title="{exact}">{label}{_text(_value(computed))}{mark}</td>'
+    cells = f'<td class="num" title="{exact}">{label}{marked(shown_value(computed))}{mark}</td>'
     cells += f'<td class="num">{_tolerance(part)}</td>'
     if simulated:
         cells += f'<td class="num">{_estimates(part.simulated)}</td>'
@@ -259,7 +242,7 @@ def _estimate(found: SimulatedMean) -> str:
 
 
 def _link(row: ReportRow) -> str:
-    return f'<a href="#{_slug(row.item.id)}">{escape(row.item.id)}</a>'
+    return f'<a href="#{anchor(row.item.id)}">{escape(row.item.id)}</a>'
 
 
 def _judged(row: ReportRow) -> str:
@@ -269,52 +252,3 @@ def _judged(row: ReportRow) -> str:
 def _chip(verdict: str) -> str:
     name, color, _ = VERDICTS[verdict]
     return f'<span class="chip {color}">{name}</span>'
-
-
-def _input(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"({_value(value)})" if isinstance(value, list) else _value(value)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "holds" if value else "does not hold"
-    if isinstance(value, str):
-        return _letters(value)
-    if isinstance(value, list | tuple):
-        return ", ".join(f"({_value(v)})" if isinstance(v, list | tuple) else _value(v) for v in value)
-    if isinstance(value, float) and math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    text = f"{value:.7g}"
-    mantissa, _, power = text.partition("e")
-    return f"{mantissa}·10^{{{int(power)}}}" if power else text
-
-
-def _name(label: str) -> str:
-    """A part's name: what follows one letter and a low line is its index."""
-    base, low, index = label.partition("_")
-    if low and len(_letters(base)) == 1:
-        return f"{_letters(base)}<sub>{escape(index.replace('_', ' '))}</sub>"
-    return _text(_letters(label).replace("_", " "))
-
-
-def _letters(text: str) -> str:
-    """Greek names as letters; the papers use the same letters for different things, so they stay the paper's."""
-    pattern = "|".join(sorted(_LETTERS, key=len, reverse=True))
-    return re.sub(rf"(?<![A-Za-z])({pattern})(?![A-Za-z])", lambda m: _LETTERS[m[1]], text)
-
-
-def _text(text: str) -> str:
-    """Plain text with ^{…} and ^(…) raised, _{…} lowered, *…* stressed."""
-    safe = escape(text, quote=False)
-    safe = re.sub(r"\^\{([^}]*)\}", r"<sup>\1</sup>", safe)
-    safe = re.sub(r"\^\(([^()]*)\)", r"<sup>\1</sup>", safe)
-    safe = re.sub(r"_\{([^}]*)\}", r"<sub>\1</sub>", safe)
-    safe = re.sub(r"(?<![^\W\d_])([^\W\d_])_([A-Za-z0-9]+)\b", r"\1<sub>\2</sub>", safe)
-    return re.sub(r"\*([A-Za-z ]+)\*", r"<em>\1</em>", safe)
-
-
-def _slug(name: str) -> str:
-    """An anchor: letters and digits kept, everything else by its code, so that no two names meet."""
-    return "i" + re.sub(r"[^A-Za-z0-9]", lambda m: f"-{ord(m[0]):x}", name)

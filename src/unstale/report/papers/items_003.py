@@ -6,13 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.special import spence
 
 from unstale.core.inverse import sync_rate_for
-from unstale.core.lags import trails
 from unstale.core.penalties import Constant as Indicator
 from unstale.core.penalties import Linear, Penalty, Reciprocal
-from unstale.core.processes import Constant, Empirical, Pareto, Poisson, Process
+from unstale.core.processes import Constant, Pareto, Poisson, Process
 from unstale.core.quadrature import integrate
 from unstale.core.roots.between import between
 from unstale.core.staleness import age, consistency, lag_cdf, missed_changes, staleness, update_staleness
@@ -27,7 +25,8 @@ def _rates(item: Item) -> tuple[float, float]:
     return item.inputs["mu"], item.inputs["lambda"]
 
 
-def _stale(found: SimulatedMean) -> SimulatedMean:
+def stale(found: SimulatedMean) -> SimulatedMean:
+    """Staleness of what is as fresh as this."""
     return SimulatedMean(1.0 - found.value, found.error)
 
 
@@ -47,7 +46,7 @@ def _simulated_poisson(item: Item, simulate: Simulate) -> Any:
     rate, sync = _rates(item)
     polls: Process = Constant(1 / sync) if item.id in ("L3.36.selfcheck.const", "L3.47") else Poisson(sync)
     got = simulate(Poisson(rate), polls, seed=item.number)
-    return _stale(got["freshness"]) if "36" in item.id else got["age"]
+    return stale(got["freshness"]) if "36" in item.id else got["age"]
 
 
 @LI.computes("L3.36.a.*", "L3.36.b.lam*")
@@ -57,7 +56,7 @@ def _two_examples(item: Item) -> Any:
 
 @LI.simulates("L3.36.a.*", "L3.36.b.lam*")
 def _simulated_two_examples(item: Item, simulate: Simulate) -> Any:
-    return _stale(simulate(*case(item.id.split(".")[2], *_rates(item)), seed=item.number)["freshness"])
+    return stale(simulate(*case(item.id.split(".")[2], *_rates(item)), seed=item.number)["freshness"])
 
 
 @LI.computes("L3.36.bw")
@@ -183,7 +182,7 @@ def _simulated_matrix(item: Item, simulate: Simulate) -> Any:
         name: [
             None
             if isinstance(u, Constant) and isinstance(d, Constant)
-            else _stale(simulate(u, d, seed=item.number + 3 * i + k)["freshness"])
+            else stale(simulate(u, d, seed=item.number + 3 * i + k)["freshness"])
             for k, d in enumerate(polls)
         ]
         for i, (name, u) in enumerate(changes.items())
@@ -242,82 +241,3 @@ def _simulated_fading(item: Item, simulate: Simulate) -> Any:
 def _fading_hole(item: Item) -> Any:
     rate, sync = _rates(item)
     return update_staleness(rate, Pareto.from_rate(3.0, sync), Reciprocal())
-
-
-@LI.computes("L3.23")
-def _no_law(item: Item) -> Any:
-    """Gaps that tend to 1 in law while their mean tends to 2: half of all time is in long gaps."""
-    root = np.sqrt(np.arange(1, item.inputs["n"] + 1))
-    long = np.random.default_rng(23).random(len(root)) < 1 / root
-    gaps = np.where(long, root, 1.0)
-    return [float(gaps.mean()), float(gaps[long].sum() / gaps.sum())]
-
-
-@LI.computes("L3.28")
-def _never_settles(item: Item) -> Any:
-    """(1/n)·Σ w₂(X_i) tends in law to 1/2 + 24.5·Y, Y of Dickman's law."""
-    low, jump = float(Linear().w2(1.0)), float(Linear().w2(7.0))
-
-    def quantile(p: float) -> float:
-        return low + jump * between(lambda y: _dickman(y) - p, 0.0, 3.0)
-
-    return {
-        "mean": low + jump,
-        "sd": jump * math.sqrt(0.5),
-        "P[25<=S<=30]": _dickman((30 - low) / jump) - _dickman((25 - low) / jump),
-        "q05": quantile(0.05),
-        "median": quantile(0.5),
-        "q95": quantile(0.95),
-    }
-
-
-def _dickman(y: float) -> float:
-    """P(Y ≤ y) for y ≤ 3: the density e^(−γ)·ρ(y) has ρ = 1, then 1 − log y, then one more integral."""
-    c = math.exp(-np.euler_gamma)
-    if y <= 1:
-        return c * y
-    if y <= 2:
-        return c * (2 * y - y * math.log(y) - 1)
-
-    def rho(u: Any) -> Any:
-        # ∫₂ᵘ log(t−1)/t dt = log(u)·log(u−1) + Li₂(1−u) + π²/12, and spence(z) = Li₂(1−z)
-        return 1 - np.log(u) + np.log(u) * np.log(u - 1) + spence(u) + np.pi**2 / 12
-
-    return _dickman(2.0) + c * float(integrate(rho, [2.0, y])[0])
-
-
-@LI.simulates("L3.28")
-def _simulated_never_settles(item: Item, simulate: Simulate) -> Any:
-    rng, count, n = np.random.default_rng(item.number), 400, np.arange(1, 2**14 + 1)
-    sums = [np.where(rng.random(n.size) < 1 / n, 24.5 * n, 0.5).mean() for _ in range(count)]
-    return {"mean": SimulatedMean(float(np.mean(sums)), float(np.std(sums)) / count**0.5)}
-
-
-@LI.computes("L3.Thm8")
-def _one_direction(item: Item) -> Any:
-    """Polls 1 do not dominate polls 2, yet are less stale by every measure, for these Poisson changes."""
-    one, two = Empirical([0.2, 0.998 / 0.99], [1, 99]), Empirical([0.5, 1.5])
-    corners = np.array([0.2, 0.5, 0.998 / 0.99, 1.5])
-    # Linear between corners, so the least value is at one of them.
-    dominance = np.asarray(one.age_cdf(corners)) - np.asarray(two.age_cdf(corners))
-    grid = np.linspace(0.0, 1.5, 301)
-    excess = np.asarray(trails(Poisson(1.0), two, grid)) - np.asarray(trails(Poisson(1.0), one, grid))
-    return {
-        "min H2 (must be >=0 for D1>=D2)": float(dominance.min()),
-        "min over x>=0 of P(AD2-AU>x)-P(AD1-AU>x)": float(excess.min()),
-    }
-
-
-@LI.computes("L3.equidist")
-def _incommensurable(item: Item) -> Any:
-    return staleness(Constant(item.inputs["U"]), Constant(math.pi), STALE)
-
-
-@LI.computes("L3.Thm11")
-def _no_lattice(item: Item) -> Any:
-    return staleness(Constant(1.0), Empirical([1.0, math.pi]), STALE)
-
-
-@LI.simulates("L3.Thm11")
-def _simulated_no_lattice(item: Item, simulate: Simulate) -> Any:
-    return _stale(simulate(Constant(1.0), Empirical([1.0, math.pi]), seed=item.number)["freshness"])

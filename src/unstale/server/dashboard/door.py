@@ -25,6 +25,7 @@ from unstale.server.copies import Receive, Scope, Send
 from unstale.server.dashboard.files import SAID, table
 from unstale.server.headers import Field
 from unstale.server.problems import problem
+from unstale.server.scopes import ScopedTokens
 from unstale.server.sessions import LASTING, Role, Sessions, TooMany
 from unstale.server.shapes import stamp
 
@@ -46,8 +47,17 @@ class Door:
     `kept` says in words where the token is kept, for who is asked for it.
     """
 
-    def __init__(self, app: Any, sessions: Sessions, token: str, *, home: Role | None = None, kept: str = "") -> None:
-        self._kept = kept
+    def __init__(
+        self,
+        app: Any,
+        sessions: Sessions,
+        token: str,
+        *,
+        home: Role | None = None,
+        kept: str = "",
+        scoped: ScopedTokens | None = None,
+    ) -> None:
+        self._kept, self._scoped = kept, scoped
         self._app, self._sessions, self._token, self._home = app, sessions, token.encode(), home
         # Those who need not log in repeat a word too: another site cannot read it.
         self._word = secrets.token_urlsafe(32)
@@ -89,7 +99,9 @@ class Door:
         else:
             reply = self._let(scope, asked)
         if reply is None:
-            written = method not in _SAFE and scope["path"].startswith("/api/")
+            written = method not in _SAFE and scope["path"].startswith(
+                ("/api/", "/dashboard/receivers", "/dashboard/tokens")
+            )
             await self._app(scope, receive, self._noting(scope, asked, send) if written else send)
             return
         status, fields, body = reply
@@ -137,7 +149,11 @@ class Door:
 
     def _name(self, asked: dict[bytes, bytes]) -> str:
         session = self._sessions.of(_key(asked))
-        return session.name if session is not None else "token" if b"authorization" in asked else "somebody here"
+        if session is not None:
+            return session.name
+        given = asked.get(b"authorization")
+        found = None if given is None or self._scoped is None else self._scoped.of(given)
+        return "somebody here" if given is None else "token" if found is None else f"token {found.name}"
 
     async def _people(self, scope: Scope, receive: Receive, asked: dict[bytes, bytes]) -> Reply:
         """Who is logged in, and what was changed lately: for operators."""

@@ -14,17 +14,19 @@ from unstale.server import endpoints, shapes
 from unstale.server.api_sources import Sources
 from unstale.server.dashboard.reader import Reader
 from unstale.server.dashboard.receivers import KnownReceivers, Receivers
+from unstale.server.dashboard.tokens import Tokens
 from unstale.server.dashboard.trials import Trials, Tries
 from unstale.server.endpoints import NOT_KEPT, Call, Endpoint, Refused
 from unstale.server.headers import names, well_formed
 from unstale.server.models import SOURCE
 from unstale.server.shapes import maybe, number, record, several, stamp, text, whole
 from unstale.server.slowly import Slowly
-from unstale.service import FleetService, documents
+from unstale.service import FleetService, documents, history_documents
 from unstale.service.compared import FORMS, compared
 from unstale.service.difference import readable
 from unstale.service.entries import entries
 from unstale.service.noise import noise
+from unstale.service.pictures import picture_of, pictures_compared
 from unstale.service.search import parse
 
 Say = Callable[[], Mapping[str, Any]]
@@ -130,6 +132,14 @@ class Views:
                 query={"version": whole(1)},
                 needs=frozenset(["version"]),
             ),
+            Endpoint(
+                "GET",
+                f"{one}/picture",
+                self.picture,
+                "The picture of a version, or where it differs from that of an old one.",
+                query={"version": whole(1), "old": whole(1)},
+                needs=frozenset(["version"]),
+            ),
             Endpoint("GET", "/dashboard/log", self.log, "The newest polls.", anything, query={"limit": whole(1, 1000)}),
             Endpoint("GET", "/dashboard/hosts", self.hosts, "Hosts and what they are granted.", anything),
             Endpoint("GET", "/dashboard/replicas", self.replicas, "Peers, and the ways copies came.", anything),
@@ -158,7 +168,7 @@ class Views:
         await self._sources.known(call.source)
 
         def read() -> Any:
-            return {"points": [documents.belief(one) for one in self._service.beliefs(call.source)]}
+            return {"points": [history_documents.belief(one) for one in self._service.beliefs(call.source)]}
 
         return await asyncio.to_thread(read)
 
@@ -206,11 +216,28 @@ class Views:
         response.headers["content-type"] = copy.body.media_type
         return response
 
+    async def picture(self, call: Call) -> Any:
+        """A picture, PNG; of two versions, the new one with what differs in red."""
+
+        def read() -> tuple[bytes, float]:
+            found = []
+            for version in (int(call.query[name]) for name in ("old", "version") if name in call.query):
+                copy = self._service.store.copy(call.source, version)
+                if copy is None or (one := picture_of(copy.body)) is None:
+                    raise Refused(404, f"version {version} of source {call.source} has no picture")
+                found.append(one)
+            return (found[0], 0.0) if len(found) == 1 else pictures_compared(found[0], found[1])
+
+        async with self._comparing:
+            data, share = await asyncio.to_thread(read)
+        policy = {"Content-Security-Policy": "sandbox; default-src 'none'", "Unstale-Differs": f"{share:.6f}"}
+        return Response(data, headers={**NOT_KEPT, **policy, "Content-Type": "image/png"})
+
     async def log(self, call: Call) -> Any:
         """The newest polls with the addresses of their sources."""
 
         found = await asyncio.to_thread(self._service.log, call.query.get("limit", 200))
-        return {"events": [documents.log_line(one) for one in found]}
+        return {"events": [history_documents.log_line(one) for one in found]}
 
     async def hosts(self, _: Call) -> Any:
         """The thousand hosts with most trouble, then most sources."""
@@ -225,7 +252,7 @@ class Views:
             peers, own = self._service.engine().peers, dict(self._replicas())
             ways: Counter[str] = Counter()
             for head in self._service.store.heads(sorted({one.source for one in self._service.store.recent(WAYS)})):
-                edition = self._service.store.edition(head.source, head.version)
+                (edition,) = self._service.store.editions([(head.source, head.version)])
                 if edition is not None and edition.via:
                     ways[", ".join(names(edition.via))] += 1
             told = [
@@ -245,6 +272,7 @@ def views(
     told: KnownReceivers | None = None,
 ) -> list[Route]:
     """The routes of the dashboard, to be served beside the API's; nothing can be tried without `tries` and `told`."""
-    more = [] if tries is None else Trials(service, tries).endpoints()
+    more = Tokens(service).endpoints()
+    more += [] if tries is None else Trials(service, tries).endpoints()
     more += [] if told is None else Receivers(service, told).endpoints()
     return endpoints.routes([*Views(service, replicas).endpoints(), *more])

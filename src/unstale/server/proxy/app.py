@@ -17,7 +17,7 @@ from unstale.server.problems import problem
 from unstale.server.proxy.cache import Cache
 from unstale.server.proxy.door import Door
 from unstale.server.proxy.durable import Durable
-from unstale.server.proxy.fields import Fields, directives, members
+from unstale.server.proxy.fields import Fields, appended, directives, members
 from unstale.server.proxy.framing import INTERIM, TRAILERS, TUNNEL
 from unstale.server.proxy.origin import Asked, Served
 from unstale.server.proxy.pricing import Pricing
@@ -177,7 +177,7 @@ class Proxy:
             return await self._refuse(send, method, 400, "the path must begin with a slash")
         address = origin + "".join(chr(c) if 0x21 <= c <= 0x7E else f"%{c:02X}" for c in path + query)
         onward = self._door.stripped(fields.end_to_end()).without({"host", "content-length", "expect"})
-        onward = onward.having(("via", _listed(onward.joined("via"), f"{scope['http_version']} {self._name}")))
+        onward = onward.having(("via", appended(onward.joined("via"), f"{scope['http_version']} {self._name}")))
         # Who takes trailers says so, and to each hop anew [RFC 9110 6.5.1].
         trailed = TRAILERS in scope.get("extensions", {}) and "trailers" in members((fields.joined("te") or "").lower())
         if trailed:
@@ -254,8 +254,8 @@ class Proxy:
         elif isinstance(served.body, bytes) and method != "HEAD" and not trailed:
             fields = fields.having(("content-length", str(len(served.body))))
         fields = fields.having(
-            ("via", _listed(fields.joined("via"), f"1.1 {self._name}")),
-            ("cache-status", _listed(fields.joined("cache-status"), f"{self._name}; {served.how}")),
+            ("via", appended(fields.joined("via"), f"1.1 {self._name}")),
+            ("cache-status", appended(fields.joined("cache-status"), f"{self._name}; {served.how}")),
         )
         start = {"type": "http.response.start", "status": served.status, "headers": _lines(fields)}
         await send({**start, "trailers": True} if trailed else start)
@@ -293,10 +293,6 @@ def _trailers(served: Served) -> list[tuple[bytes, bytes]]:
     """What goes on to the client of the lines behind a body."""
     assert served.answered is not None
     return _lines(Fields.of(served.answered.trailers).end_to_end().without({"content-length", "host"}))
-
-
-def _listed(before: str | None, last: str) -> str:
-    return f"{before}, {last}" if before else last
 
 
 def _lines(fields: Fields) -> list[tuple[bytes, bytes]]:

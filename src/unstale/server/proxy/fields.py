@@ -166,3 +166,12 @@ def http_age(fields: Fields) -> float:
     [7.0, 7.0, 0.0]
     """
     return seconds((fields.first("age") or "").partition(",")[0].partition(";")[0].strip()) or 0.0
+
+
+def appended(before: str | None, last: str) -> str:
+    """A list in a field with one more member at its end.
+
+    >>> appended("1.1 a", "1.1 b"), appended(None, "1.1 b")
+    ('1.1 a, 1.1 b', '1.1 b')
+    """
+    return f"{before}, {last}" if before else last

@@ -10,7 +10,7 @@ import numpy as np
 from unstale.core import orders
 from unstale.core.checks import Floats
 from unstale.core.learning.columns import LearnerColumns, SharedTiming, observe
-from unstale.core.learning.compiled import compiled
+from unstale.core.learning.compiled import compiled_loop
 from unstale.core.learning.due import due_after_answer
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.mixture import Scratch, Shared
@@ -106,7 +106,7 @@ _MOVING = ("rows", "last", "found", "interval", "head_start")
 _COUNTED = ("hours", "silences", "credit")
 
 
-@compiled
+@compiled_loop
 def _play(
     starts: np.ndarray,
     times: Floats,

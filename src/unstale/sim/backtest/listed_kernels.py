@@ -9,7 +9,7 @@ import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.learning.columns import Integers, wait
-from unstale.core.learning.compiled import compiled
+from unstale.core.learning.compiled import compiled, compiled_loop
 from unstale.core.signals.choices import Mind, look_again, next_unasked, worth_polling
 from unstale.core.signals.hearing import hear, taught
 
@@ -50,7 +50,7 @@ class Made(NamedTuple):
     turn: int
 
 
-@compiled
+@compiled_loop
 def play(now: float, until: float, price: float, world: World, mind: Mind, made: Made) -> None:
     """All polls from now until then at a price, as far as they can be paid."""
     collections = mind.collections

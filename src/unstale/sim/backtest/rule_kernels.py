@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.sim.kernels import compiled, stream, unit
+from unstale.sim.draws import compiled, stream, unit
 
 NUTCH, STORMCRAWLER, HERITRIX, MINIFLUX, LIMD, NEWSBLUR, PROPORTIONAL = range(7)
 

@@ -10,7 +10,7 @@ from unstale.core.checks import Floats
 from unstale.sim.backtest import rule_kernels as kernels
 from unstale.sim.backtest.polls import Polls
 from unstale.sim.backtest.setting import Setting
-from unstale.sim.kernels import word
+from unstale.sim.draws import word
 
 _DAY = 86_400.0
 

@@ -10,13 +10,16 @@ import pytest
 from unstale.core.gamma2 import p2_inverse
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.mixture import gather, learn, rate_if
+from unstale.core.signals.age import age_listing_value, known_age
+from unstale.core.signals.aged import aged_gaps, aged_plain, aged_window, ripe_age
 from unstale.core.signals.choices import shown_share
 from unstale.core.signals.columns import collection_columns, member_columns
 from unstale.core.signals.exact import window
 from unstale.core.signals.noisy import doubt_for, mean_cycle, value
 from unstale.core.signals.partial import shown_share as columns_share
 from unstale.core.signals.scalars import paying, plain_gaps, plain_table, poisson_tail, pushed, window_value
-from unstale.core.signals.trust import CREDIT, judge, lesson, open_time, precision_of, silence_of
+from unstale.core.signals.trust import CREDIT, judge, lesson, open_time, precision_of, silence_of, unsaid_ahead
+from unstale.core.values import PoissonAge
 
 
 @pytest.mark.parametrize("precision", [0.3, 0.7, 1.0])
@@ -26,6 +29,33 @@ def test_values_are_those_of_the_columns(doubt: float, silence: float, precision
     worth, cycle = pushed(2.0, silence, precision, doubt)
     assert worth == pytest.approx(float(value(doubt, 2.0, 1 - silence, precision)), rel=1e-6, abs=1e-9)
     assert cycle == pytest.approx(float(mean_cycle(doubt, 2.0, 1 - silence, precision)), rel=1e-6)
+
+
+@pytest.mark.parametrize("due", [1e-9, 1e-3, 0.3, 5.0, 400.0])
+def test_age_is_that_of_the_columns(due: float) -> None:
+    rate = 2.0
+    assert ripe_age(rate, due) == pytest.approx(float(known_age(rate, due)), rel=1e-12)
+    wait = aged_gaps(due * rate**2) / rate
+    assert float(PoissonAge([rate]).value([wait])[0]) == pytest.approx(due, rel=1e-9)
+    # The best plain interval costs what its last moment does, and no other costs less.
+    costs = [(aged_window(rate, k * wait) + due) / (k * wait) for k in (0.9, 1.0, 1.1)]
+    assert aged_plain(rate, due) == pytest.approx(costs[1], rel=1e-9)
+    assert min(costs) == costs[1]
+    # A listing's value is T·J' − J of what its windows cost.
+    step = 1e-5
+    cost = [aged_window(rate, t) - due * math.expm1(-rate * t) for t in (1.0 - step, 1.0, 1.0 + step)]
+    slope = (cost[2] - cost[0]) / (2.0 * step)
+    assert slope - cost[1] == pytest.approx(age_listing_value(1.0, [rate], 1.0, due), rel=1e-6, abs=1e-7)
+
+
+def test_what_scrolls_out_will_be_unsaid_too() -> None:
+    feed, fleet = collection_columns(np.ones(1), np.full(1, 20.0), 0.0), np.zeros(5)
+    silence = silence_of(0, feed, fleet)
+    assert unsaid_ahead(0, feed, fleet) == pytest.approx(silence)
+    feed.within[0], feed.missed[0] = 100.0, 75.0
+    assert unsaid_ahead(0, feed, fleet) == pytest.approx(1.0 - 0.25 * (1.0 - silence))
+    # A feed that shows a quarter of what happens is worth much less than its silence says.
+    assert pushed(1.0, unsaid_ahead(0, feed, fleet), 0.9, 1.0)[0] < pushed(1.0, silence, 0.9, 1.0)[0]
 
 
 def test_no_signals_at_all() -> None:

@@ -33,8 +33,11 @@ async function show(moved = false) {
   leave();
   leave = () => {};
   for (const link of document.querySelectorAll("#nav a")) {
-    if (link.getAttribute("href") === `#/${name}`) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (link.getAttribute("href") === `#/${name}`) {
+      link.setAttribute("aria-current", "page");
+      // On a phone the row of views is longer than the screen.
+      link.parentNode.scrollTo({ left: link.offsetLeft - link.parentNode.offsetLeft - 40 });
+    } else link.removeAttribute("aria-current");
   }
   if (!session.role && session.login) { login(place, enter); return; }
   if (!found) { fill(place, h("h1", {}, "Nothing is here"), h("p", {}, h("a", { href: "#/" }, "Back to the overview"))); return; }
@@ -72,6 +75,17 @@ function frame() {
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { named(); dispatchEvent(new Event("theme")); });
   named();
+  const density = document.getElementById("density");
+  const dense = () => document.documentElement.dataset.density === "compact";
+  density.setAttribute("aria-pressed", String(dense()));
+  density.addEventListener("click", () => {
+    if (dense()) delete document.documentElement.dataset.density;
+    else document.documentElement.dataset.density = "compact";
+    density.setAttribute("aria-pressed", String(dense()));
+    try { localStorage.setItem("density", dense() ? "compact" : ""); } catch { /* Then for this time only. */ }
+    // Charts are drawn anew for the room they have now.
+    dispatchEvent(new Event("theme"));
+  });
   const door = document.getElementById("door");
   door.addEventListener("click", async () => {
     if (!session.logged_in) { login(place, enter, session.role ? () => show() : null); return; }

@@ -19,7 +19,7 @@ export function chart(into, xs, series, { said, height = 220, time = true, logX 
   const options = () => ({
     width: Math.max(into.clientWidth, 120), height,
     scales: { x: { time, distr: logX ? 3 : 1, ...(logX ? { range: (_, least, most) => [least / 1.1, most * 1.1] } : {}) }, y: { distr: logY ? 3 : 1, ...(range ? { range } : {}) } },
-    axes: [{ ...axis, ...(time ? { label: `time in ${zone}`, labelSize: 20, labelFont: "12px system-ui", size: 42, values: (_, all) => moments(all) } : {}), ...(logX ? { splits: (_, __, least, most) => round(least, most) } : {}), ...(x ? { values: (_, all) => all.map((one) => (one === null ? null : x(one))), filter: (_, all) => all } : {}) },
+    axes: [{ ...axis, ...(time ? { label: `time in ${zone}`, labelSize: 20, labelFont: "12px system-ui", size: 42, space: 72, values: (_, all) => moments(all) } : {}), ...(logX ? { splits: (plot, __, least, most) => round(least, most).filter((one) => plot.width > 480 || Math.log10(one) % 1 === 0) } : {}), ...(x ? { values: (_, all) => all.map((one) => (one === null ? null : x(one))), filter: (_, all) => all } : {}) },
       { ...axis, size: 76, ...(yTicks ? { splits: () => yTicks } : {}), values: (_, all) => all.map((one) => (one === null ? null : y(one))) }],
     series: [{ label: x ? xName : "time", value: (_, one) => (one === null ? "–" : (x ?? moment)(one)) }, ...series.map((one) => ({
       label: one.name, stroke: () => colour(one.colour), width: 2, dash: one.dash, spanGaps: true,
@@ -29,7 +29,8 @@ export function chart(into, xs, series, { said, height = 220, time = true, logX 
       value: (_, value) => (value === null || value === undefined ? "–" : y(value)),
     }))],
     bands: series.flatMap((one, i) => (one.band ? [{ series: [i + 1, i + 2], fill: () => colour("band") }] : [])),
-    cursor: { drag: { x: false, y: false } },
+    // A stretch of time is dragged over to see it larger; a double click shows all again.
+    cursor: { drag: { x: time, y: false, setScale: true } },
     // The newest values where nobody points at others.
     hooks: {
       ready: [(made) => made.setLegend({ idx: xs.length - 1 })],
@@ -42,6 +43,7 @@ export function chart(into, xs, series, { said, height = 220, time = true, logX 
   };
   into.setAttribute("role", "img");
   into.setAttribute("aria-label", said);
+  if (time) into.title = "Drag over a stretch of time to see it larger, double click to see all.";
   into.replaceChildren();
   draw();
   const watch = new ResizeObserver(() => plot.setSize({ width: Math.max(into.clientWidth, 120), height }));

@@ -1,4 +1,4 @@
-// Numbers as people say them.
+// Numbers as people say them. A number and its unit stay on one line.
 
 const UNITS = [[31557600, "y"], [2629800, "mo"], [86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
 
@@ -6,13 +6,13 @@ const UNITS = [[31557600, "y"], [2629800, "mo"], [86400, "d"], [3600, "h"], [60,
 export function span(seconds) {
   if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return "–";
   if (seconds < 0) return `−${span(-seconds)}`;
-  if (seconds < 1) return seconds < 0.001 ? "0 s" : `${Math.round(1000 * seconds)} ms`;
+  if (seconds < 1) return seconds < 0.001 ? "0\u00a0s" : `${Math.round(1000 * seconds)}\u00a0ms`;
   const [size, unit] = UNITS.find(([one]) => seconds >= one);
   const count = seconds / size;
-  return `${count < 10 ? Number(count.toPrecision(2)) : Math.round(count)} ${unit}`;
+  return `${count < 10 ? Number(count.toPrecision(2)) : Math.round(count)}\u00a0${unit}`;
 }
 
-export const percent = (share, digits = 1) => (Number.isFinite(share) ? `${(100 * share).toFixed(digits)} %` : "–");
+export const percent = (share, digits = 1) => (Number.isFinite(share) ? `${(100 * share).toFixed(digits)}\u00a0%` : "–");
 
 // How far off a share may be, in points, where that is known.
 export const give = (error) => (Number.isFinite(error) ? `, give or take ${(100 * error).toFixed(1)}` : "");
@@ -29,7 +29,8 @@ export const seconds = (stamp) => (stamp ? Date.parse(stamp) / 1000 : NaN);
 export function ago(stamp, never = "never") {
   const past = Date.now() / 1000 - seconds(stamp);
   if (Number.isNaN(past)) return never;
-  return past >= 0 ? `${span(past)} ago` : `in ${span(-past)}`;
+  if (Math.abs(past) < 1) return past >= 0 ? "just now" : "in a moment";
+  return past >= 0 ? `${span(past)}\u00a0ago` : `in\u00a0${span(-past)}`;
 }
 
 /** When something is to come. */
@@ -57,7 +58,7 @@ export function moments(all) {
 
 export function bytes(size) {
   for (const unit of ["B", "kB", "MB", "GB"]) {
-    if (size < 1000 || unit === "GB") return `${count(size)} ${unit}`;
+    if (size < 1000 || unit === "GB") return `${count(size)}\u00a0${unit}`;
     size /= 1000;
   }
   return "";

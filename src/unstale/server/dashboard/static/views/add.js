@@ -11,7 +11,7 @@ const NAME = /^[\w-]+(\.[\w-]+)+(:\d+)?(\/\S*)?$/;
 export async function add(place, context) {
   if (!operator()) { fill(place, h("h1", {}, "Add sources"), h("p", {}, "Log in as operator to add sources.")); return; }
   const text = h("textarea", { id: "addresses", rows: 5, spellcheck: "false", autocapitalize: "off", placeholder: "https://example.org/news" });
-  const file = h("input", { id: "file", type: "file", accept: ".opml,.xml,.csv,.tsv,.json,.jsonl,.ndjson,.txt,.list" });
+  const file = h("input", { id: "file", type: "file", accept: ".opml,.xml,.csv,.tsv,.json,.jsonl,.ndjson,.txt,.list,.yaml,.yml" });
   const tags = h("input", { id: "tags", type: "text", placeholder: "news, work" });
   const title = h("input", { id: "title", type: "text" });
   const told = h("div", { role: "status" });
@@ -20,6 +20,8 @@ export async function add(place, context) {
   const look = h("button", { type: "button", class: "quiet", disabled: true, onclick: () => see(found.first[0].address) }, "See what a poll brings");
   const put = h("button", { type: "submit", disabled: true }, "Add");
   const naming = field("Title", title, "What it is called here; its address if empty.");
+  const drawn = h("input", { id: "drawn", type: "checkbox", onchange: () => { kind = drawn.checked ? "browser" : ""; } });
+  naming.append(h("span", { class: "check" }, drawn, h("label", { for: "drawn" }, "it needs a browser: drawn before it is kept, ten times as dear")));
   naming.hidden = true;
   // A file as it is, in place of what is typed; what was last found in either; what a look told of the one there is.
   let content = "";
@@ -32,7 +34,7 @@ export async function add(place, context) {
     const mine = ++turn;
     const said = content || typed();
     fill(looked);
-    kind = "";
+    kind = drawn.checked ? "browser" : "";
     found = null;
     if (said) {
       try { found = await send("POST", "/api/v1/lists", { content: said }); } catch (error) {
@@ -65,9 +67,9 @@ export async function add(place, context) {
   async function see(address) {
     fill(looked, h("p", { class: "muted" }, "Looking…"));
     let got;
-    try { got = await send("POST", "/dashboard/look", { address }); } catch (error) { fill(looked, h("p", { class: "bad" }, error.message)); return; }
+    try { got = await send("POST", "/dashboard/look", drawn.checked ? { address, kind: "browser" } : { address }); } catch (error) { fill(looked, h("p", { class: "bad" }, error.message)); return; }
     if (!context.current()) return;
-    kind = got.kind;
+    kind = drawn.checked ? "browser" : got.kind;
     if (!title.value) title.value = got.title;
     const instead = (feed) => { content = ""; text.value = feed; title.value = ""; judge().then(() => found && see(feed)); };
     fill(looked, h("section", { class: "card" }, h("h2", {}, got.title || "What a poll brings"),
@@ -116,7 +118,7 @@ export async function add(place, context) {
     empty ? h("p", {}, "Anything that changes elsewhere: pages, feeds, files, answers of an API. Each is polled once, and from then on as often as pays.") : null,
     h("form", { class: "card form", onsubmit: save },
       field("Addresses, one a line", text, "A line may say more, like https://example.org weight=3 max=1d."),
-      field("Or a file", file, "OPML of a feed reader, CSV, JSON lines, a sitemap, or what changedetection.io or Uptime Kuma export."),
+      field("Or a file", file, "OPML of a feed reader, CSV, JSON lines, a sitemap, or what changedetection.io, urlwatch or Uptime Kuma keep."),
       field("Tags", tags, "With commas between them."), naming, told,
       h("div", { class: "controls" }, put, look)), looked);
   text.focus();

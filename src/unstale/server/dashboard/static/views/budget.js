@@ -44,7 +44,7 @@ export async function budget(place, context) {
   }
 
   function compare() {
-    const rows = [["budget", (one) => `${count(one.budget_per_day)} / day`], ["freshness", (one) => percent(one.freshness)],
+    const rows = [["budget", (one) => `${count(one.budget_per_day)}\u00a0/\u00a0day`], ["freshness", (one) => percent(one.freshness)],
       ["expected age", (one) => span(one.age)], ["price", (one) => count(one.price)], ["abandoned", (one) => `${count(one.abandoned)} of ${count(one.sources)}`],
       ...Object.entries(NAMES).map(([name, title]) => [title, (one) => span(one.intervals[name])])];
     fill(preview, table("Today and then", ["", "today", "then"], rows.map(([name, tell]) => [name, tell(today), tell(wanted)])));

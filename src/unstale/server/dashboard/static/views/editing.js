@@ -6,9 +6,17 @@ import { count, parsed, span } from "../format.js";
 import { remove } from "../removing.js";
 import { marked } from "./difference.js";
 
+/** A length of time as somebody would type it, nothing for none. */
+const typed = (length) => (length ? span(length).replace("\u00a0", " ") : "");
+
 const LISTS = [["selectors", "Leave out (CSS)", "Parts of a page that do not count, like .clock, one a line."], ["keep", "Keep only (CSS)", "The only parts of a page that count."],
-  ["pointers", "Leave out (JSON)", "Members that do not count, like /meta/time."], ["keep_pointers", "Keep only (JSON)", "The only members that count, like /price."]];
-const FLAGS = [["whitespace", "spaces"], ["case", "capital letters"], ["digits", "numbers"]];
+  ["pointers", "Leave out (JSON)", "Members that do not count, like /meta/time."], ["keep_pointers", "Keep only (JSON)", "The only members that count, like /price."],
+  ["xpath", "Keep only (XPath)", "Parts of HTML or XML that count, like //h2/text()."], ["between", "Keep only between", "Two marks a line with => between them, like Begin => End."],
+  ["patterns", "Keep only (expression)", "What a regular expression finds, like Price: ([0-9.]+)."], ["drop_patterns", "Leave out (expression)", "What a regular expression finds does not count."]];
+const FLAGS = [["whitespace", "spaces"], ["case", "capital letters"], ["digits", "numbers"], ["dates", "dates and times"], ["text", "markup (only text counts)"]];
+/** Two marks as one line, and back. */
+const shownAs = (name, all) => [all ?? []].flat().length ? (name === "between" ? all.map((pair) => pair.join(" => ")) : [all].flat()).join("\n") : "";
+const readAs = (name, text) => (name === "between" ? lines(text).map((one) => one.split(/\s*=>\s*/)) : lines(text));
 
 /** The form of a source into a place, and what else can be done into another; `again` shows the source anew. */
 export function editing(place, acts, one, context, again) {
@@ -17,22 +25,34 @@ export function editing(place, acts, one, context, again) {
   const input = (id, value, about = "", more = {}) => h("input", { id, type: "text", value, placeholder: about, disabled: !may, ...more });
   const said = one.options.normalise ?? {};
   const boxes = Object.fromEntries([
-    ...LISTS.map(([name]) => [name, h("textarea", { id: `n-${name}`, rows: 2, spellcheck: "false", disabled: !may }, [said[name] ?? []].flat().join("\n"))]),
+    ...LISTS.map(([name]) => [name, h("textarea", { id: `n-${name}`, rows: 2, spellcheck: "false", disabled: !may }, shownAs(name, said[name]))]),
     ...FLAGS.map(([name]) => [name, h("input", { id: `n-${name}`, type: "checkbox", checked: said[name] === true, disabled: !may })])]);
   const title = input("title", one.options.title ?? "");
   const tags = input("tags", [one.options.tags ?? []].flat().join(", "), "news, work");
   const weight = input("weight", String(one.weight), "1");
-  const shortest = input("shortest", one.min_interval ? span(one.min_interval) : "", "no bound");
-  const longest = input("longest", one.max_interval ? span(one.max_interval) : "", "no bound");
-  const counting = () => Object.fromEntries([...LISTS.map(([name]) => [name, lines(boxes[name].value)]).filter(([, all]) => all.length),
+  const shortest = input("shortest", typed(one.min_interval), "no bound");
+  const longest = input("longest", typed(one.max_interval), "no bound");
+  const counting = () => Object.fromEntries([...LISTS.map(([name]) => [name, readAs(name, boxes[name].value)]).filter(([, all]) => all.length),
     ...FLAGS.map(([name]) => [name, boxes[name].checked]).filter(([, on]) => on)]);
+
+  const when = one.options.triggers ?? {};
+  const area = (id, value) => h("textarea", { id, rows: 2, spellcheck: "false", disabled: !may }, (value ?? []).join("\n"));
+  const bounds = { appear: area("t-appear", when.appear), vanish: area("t-vanish", when.vanish),
+    above: input("t-above", String(when.above ?? ""), "any", { inputmode: "decimal" }), below: input("t-below", String(when.below ?? ""), "any", { inputmode: "decimal" }),
+    added: h("input", { id: "t-added", type: "checkbox", checked: when.added === true, disabled: !may }) };
+  /** What is asked for, null if nothing is. */
+  const asking = () => {
+    const all = { appear: lines(bounds.appear.value), vanish: lines(bounds.vanish.value), ...Object.fromEntries(["above", "below"].map((name) => [name, bounds[name].value.trim() === "" ? null : Number(bounds[name].value)])), added: bounds.added.checked };
+    const kept = Object.entries(all).filter(([, value]) => value !== null && value !== false && value.length !== 0);
+    return kept.length ? Object.fromEntries(kept) : null;
+  };
 
   const tried = h("div", { role: "status" });
   let turn = 0;
   async function trial() {
     const mine = ++turn;
     let got;
-    try { got = await send("POST", `/dashboard/sources/${one.id}/trial`, { options: { normalise: counting() } }); } catch (error) {
+    try { got = await send("POST", `/dashboard/sources/${one.id}/trial`, { options: { normalise: counting(), triggers: asking() } }); } catch (error) {
       if (mine === turn) fill(tried, h("p", { class: "bad" }, error.message));
       return;
     }
@@ -42,9 +62,13 @@ export function editing(place, acts, one, context, again) {
     !got.same ? marked(got.lines, "What would still differ") : got.counts.length ? h("details", {}, h("summary", {}, "What counts then"), marked(got.counts.map((line) => [" ", line]), "What counts")) : got.copies ? h("p", { class: "bad" }, "Nothing is left that could change.") : null);
   }
   const trying = calmly(trial, 300);
-  const counts = h("details", { class: "counts", open: Object.keys(said).length > 0, ontoggle: (event) => { if (event.target.open && may) trial(); } }, h("summary", {}, "What counts as a change"),
+  const counts = h("details", { class: "counts", open: Object.keys(said).length + Object.keys(when).length > 0, ontoggle: (event) => { if (event.target.open && may) trial(); } }, h("summary", {}, "What counts as a change"),
     h("div", { class: "grid", oninput: trying }, LISTS.map(([name, label, about]) => field(label, boxes[name], about)),
-      h("fieldset", {}, h("legend", {}, "Does not count"), FLAGS.map(([name, label]) => h("span", { class: "check" }, boxes[name], h("label", { for: `n-${name}` }, label))))), tried);
+      h("fieldset", {}, h("legend", {}, "Does not count"), FLAGS.map(([name, label]) => h("span", { class: "check" }, boxes[name], h("label", { for: `n-${name}` }, label)))),
+      h("fieldset", { class: "wide" }, h("legend", {}, "Tell only when"), h("div", { class: "grid" },
+        field("these words appear", bounds.appear, "One a line. With words or bounds nothing else counts."), field("these words vanish", bounds.vanish, "One a line."),
+        field("the number rises above", bounds.above, "The first number of what counts."), field("the number falls below", bounds.below),
+        h("span", { class: "check" }, bounds.added, h("label", { for: "t-added" }, "lines were added"))))), tried);
 
   const save = async (event) => {
     event.preventDefault();
@@ -57,6 +81,9 @@ export function editing(place, acts, one, context, again) {
     const all = [...LISTS, ...FLAGS].map(([name]) => [name, now[name] ?? null]).filter(([name, value]) => value !== null || said[name] !== undefined);
     const options = { title: title.value.trim() || null, tags: words(tags.value).length ? words(tags.value) : null,
       ...(all.length ? { normalise: Object.keys(now).length ? Object.fromEntries(all) : null } : {}) };
+    // A table is merged with what was said: what is gone is taken away by name.
+    const asked = asking();
+    if (asked || one.options.triggers) options.triggers = asked && { ...Object.fromEntries(Object.keys(when).map((name) => [name, null])), ...asked };
     for (const name of ["title", "tags"]) if (options[name] === null && one.options[name] === undefined) delete options[name];
     const body = { weight: heavy, ...(touched(shortest) ? { min_interval: least ?? 0 } : {}), ...(touched(longest) ? { max_interval: most } : {}),
       ...(Object.keys(options).length ? { options } : {}) };

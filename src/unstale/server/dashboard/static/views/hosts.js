@@ -13,6 +13,6 @@ export async function hosts(place, context) {
       h("a", { href: `#/sources?${new URLSearchParams({ search: term("host", row.host) })}` }, short(row.host) || "(none)"), count(row.sources),
       count(row.paused), row.failing ? h("span", { class: "bad" }, count(row.failing)) : "0",
       row.spacing === undefined ? "–" : span(row.spacing), row.concurrency ?? "–",
-      row.budget_per_day ? `${count(row.budget_per_day)} / day` : "none", row.surcharge > 1.01 ? `× ${count(row.surcharge)}` : "none", row.windows || "any",
+      row.budget_per_day ? `${count(row.budget_per_day)}\u00a0/\u00a0day` : "none", row.surcharge > 1.01 ? `× ${count(row.surcharge)}` : "none", row.windows || "any",
     ]), "No hosts yet."));
 }

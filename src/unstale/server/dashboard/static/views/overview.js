@@ -76,7 +76,7 @@ export async function overview(place, context) {
       h("p", { class: "big" }, percent(stands.freshness)), h("p", {}, `of the copies are believed fresh now, by weight${give(stands.freshness_error)}`, h("br"), h("span", { class: "muted" }, even),
         round ? [h("br"), h("span", {}, round)] : null)]));
     fill(parts.tiles, h("dl", { class: "tiles" },
-      tile("budget", `${count(stands.budget_per_day)} / day`, `${stands.budget.why}; ${count(stands.spent_day)} spent in the last day${stands.budget.waiting ? `. ${stands.budget.waiting}` : ""}`),
+      tile("budget", `${count(stands.budget_per_day)}\u00a0/\u00a0day`, `${stands.budget.why}; ${count(stands.spent_day)} spent in the last day${stands.budget.waiting ? `. ${stands.budget.waiting}` : ""}`),
       tile("price", count(stands.price), "staleness that one more poll removes"),
       tile("measured", answered > 0 ? percent(1 - sum("changed") / answered) : "–", "of answered polls found their copy still fresh"),
       tile("polls", count(stands.totals.polls), `${count(stands.totals.changed - stands.totals.first)} changes, ${count(stands.totals.failed)} failures, ${count(stands.totals.requests)} requests`),
@@ -93,7 +93,7 @@ export async function overview(place, context) {
         h("a", { href: `#/sources/${one.id}` }, one.address), one.state, count(one.members), percent(one.precision, 0), percent(one.silence, 0), span(one.interval), one.saved === null ? "" : count(Math.round(one.saved))]))] : []);
     fill(parts.worst, h("h2", {}, "Most in need"), h("p", { class: "muted" }, `${count(counts.total)} sources: ${count(counts.failing)} failing, ${count(counts.paused)} paused, ${count(counts.never_answered)} never answered. Expected age of a copy: ${span(stands.age)}.`),
       table("Sources most in need", ["Source", "Fresh", "Age", "Checked", "Next poll"], stands.worst.slice(0, 8).map((one) => [
-        h("a", { href: `#/sources/${one.id}`, title: one.address }, short(one.address)), percent(one.fresh, 0), span(one.age), ago(one.checked_at), due(one.due_at)]), "No sources yet."));
+        h("a", { href: `#/sources/${one.id}`, title: one.address }, short(one.options?.title || one.address)), percent(one.fresh, 0), span(one.age), ago(one.checked_at), due(one.due_at)]), "No sources yet."));
   }
 
   async function given() {

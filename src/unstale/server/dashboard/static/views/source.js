@@ -1,6 +1,6 @@
 // One source: why it is polled as it is, what polls taught, its versions, and what can be done.
 
-import { get } from "../api.js";
+import { get, operator } from "../api.js";
 import { chart } from "../chart.js";
 import { address, fill, h, table, term, tile } from "../dom.js";
 import { ago, bytes, count, due, every, percent, seconds, short, span } from "../format.js";
@@ -27,6 +27,7 @@ export async function source(place, context) {
     if (one.options.title) document.title = `${one.options.title.slice(0, 100)} · Unstale`;
     fill(parts.head, one.options.title ? h("h2", { class: "title" }, one.options.title) : null, h("p", { class: "address" }, address(one.address)),
       tags.length ? h("p", { class: "tags" }, tags.map((tag) => h("a", { class: "chip", href: `#/sources?${new URLSearchParams({ search: term("tag", tag) })}` }, short(tag, 40)))) : null, h("p", { class: "why" }, why.sentence),
+      operator() ? h("p", {}, h("a", { href: `#/news?${new URLSearchParams({ of: one.address })}` }, "Tell somebody of its changes")) : null,
       h("dl", { class: "tiles" },
         tile("fresh now", percent(one.fresh), `expected age ${one.checked_at ? span(one.age) : "unknown"}`),
         tile("changes", one.change_rate ? every(one.change_rate) : "unknown", one.change_rate ? `90 % sure: every ${span(1 / one.change_rate_high)} to ${span(1 / one.change_rate_low)}` : ""),

@@ -6,7 +6,7 @@ import { ago, bytes, moment, seconds } from "../format.js";
 import { difference } from "./difference.js";
 
 const PAGES = /^(text\/html|application\/xhtml\+xml|image\/svg\+xml)\s*(;|$)/i;
-const FORMS = { text: "text", structure: "structure", entries: "entries", source: "as it is" };
+const FORMS = { text: "text", structure: "structure", rows: "rows", entries: "entries", source: "as it is" };
 const LAYOUT = "layout of differences";
 
 const sides = () => { try { return localStorage.getItem(LAYOUT) === "sides"; } catch { return false; } };
@@ -50,23 +50,28 @@ export async function versions(place, id, kind, context, wanted = {}) {
   const framed = (version) => fill(shown, h("h3", {}, `Version ${version} as a page`),
     h("p", { class: "muted" }, "Nothing of it runs, and nothing is asked for: pictures, styles and links that are elsewhere do not work here."),
     h("iframe", { class: "page", sandbox: "", referrerpolicy: "no-referrer", title: `Version ${version} as a page`, src: `/dashboard/sources/${id}/frame?version=${version}` }));
+  const picture = (version, old = 0) => h("img", { class: "picture", alt: old ? `What differs between versions ${old} and ${version}, in red` : `Version ${version} as it was drawn`, src: `/dashboard/sources/${id}/picture?version=${version}${old ? `&old=${old}` : ""}` });
+  const pictured = (version, old) => fill(shown, h("h3", {}, old ? `Pictures of versions ${old} and ${version}` : `Version ${version} as it was drawn`),
+    h("div", { class: "pictures" }, (old ? [["Before", picture(old)], ["After", picture(version)], ["What differs", picture(version, old)]] : [["", picture(version)]]).map(([name, one]) => h("figure", {}, name ? h("figcaption", {}, name) : null, one))));
   const button = (name, work) => h("button", { type: "button", class: "quiet", onclick: work }, name);
   fill(place, h("h2", {}, "Versions of the copy"), table("Versions", ["Version", "Taken", "Type", "Size", "Look"], all.slice(0, 50).map((one, i) => [
     String(one.version), ago(one.taken_at), one.media_type || "unknown", bytes(one.size), h("span", { class: "controls" },
       all[i + 1] ? button(`what changed since ${all[i + 1].version}`, () => compare(all[i + 1].version, one.version)) : null,
       button("as text", () => compare(0, one.version)),
+      kind === "browser" ? button("as drawn", () => pictured(one.version, all[i + 1]?.version ?? 0)) : null,
       PAGES.test(one.media_type) ? button("as page", () => framed(one.version)) : null,
       h("a", { href: `/copies/${id}?version=${one.version}`, target: "_blank", rel: "noopener noreferrer" }, `file ${one.version}`)),
   ]), "No copy is kept yet."), shown);
   const to = Number(wanted.new) || 0;
   const from = Number(wanted.old) || numbers[numbers.indexOf(to) + 1] || 0;
   if (to && numbers.includes(to)) await compare(from, to);
+  else if (to) fill(shown, h("p", { class: "muted" }, `Version ${to} is not kept any more: of each source the newest ${numbers.length || "few"} are.`));
   if (kind === "feed" && all.length) await entries(place, id, context);
 }
 
 async function entries(place, id, context) {
   const { entries: all } = await get(`/dashboard/sources/${id}/entries`);
   if (!context.current() || !all.length) return;
-  const links = all.slice(0, 100).map((one) => [one.link ? address(one.link, one.title) : one.title, one.time, `version ${one.version}`]);
-  place.append(h("details", { open: true }, h("summary", {}, "Entries"), table("Entries", ["Entry", "From", "Came with"], links)));
+  const links = all.slice(0, 500).map((one) => [one.link ? address(one.link, one.title) : one.title, one.time, `version ${one.version}`]);
+  place.append(h("details", { open: true }, h("summary", {}, `Entries, ${all.length} of them, also those that the feed has dropped`), table("Entries", ["Entry", "From", "Came with"], links)));
 }

@@ -1,0 +1,162 @@
+"""The plan of a fleet on PostgreSQL that is too large for one table: memory, and how soon a price follows beliefs.
+
+The fleet is laid out in the tables directly; what adding it takes is measured by `bench_postgres.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import multiprocessing
+import os
+import time
+from multiprocessing.connection import Connection
+
+import numpy as np
+import psycopg
+
+from bench_postgres import server
+from harness import Table, peak_memory
+from unstale.adapters.postgres_crew import PostgresCrew
+from unstale.core.learning.learner import Learner
+from unstale.core.learning.state import WIDTH
+from unstale.engine.clock import SystemClock
+from unstale.engine.config import EngineConfig, scheduler_of
+from unstale.engine.host_limits import HostLimits, Rules
+from unstale.engine.outcomes import PollOutcome, entries_of
+from unstale.engine.plan_in_parts import PlanInParts
+from unstale.engine.pricing import Pricer, next_plan
+from unstale.engine.shared_learning import PublishedPlan, SharedLearning
+from unstale.engine.store_executor import StoreExecutor
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Fetched
+
+#: seconds between polls of a source on average; outcomes between two prices
+INTERVAL, OUTCOMES = 10_000.0, 500
+FEW = 512
+
+
+def fill(dsn: str, sources: int) -> None:
+    """Sources at hosts of a hundred each, polled within the last interval, with the beliefs of a few."""
+    rng, learner = np.random.default_rng(1), Learner(FEW, INTERVAL)
+    rates = np.exp(rng.normal(0.0, 1.0, FEW)) / INTERVAL
+    for n in range(1, 9):
+        learner.observe(np.arange(FEW), np.full(FEW, n * INTERVAL), rng.random(FEW) < -np.expm1(-rates * INTERVAL))
+    PostgresCrew(dsn).close()
+    now, hosts = time.time(), max(sources // 100, 1)
+    with psycopg.connect(dsn) as db:
+        db.execute("SET search_path = unstale")
+        db.execute("CREATE TEMP TABLE pool(n int PRIMARY KEY, belief bytea)")
+        with db.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO pool VALUES (%s, %s)", [(n, learner.columns.rows[n].tobytes()) for n in range(FEW)]
+            )
+        db.execute("INSERT INTO hosts(name) SELECT 'host-' || n FROM generate_series(1, %s) n", (hosts,))
+        ids = "generate_series(1, %(sources)s) n"
+        for statement in (
+            "INSERT INTO sources SELECT n, decode(md5(n::text), 'hex'), "
+            "'https://host-' || 1 + n %% %(hosts)s || '/' || n, "
+            f"'http', 1 + n %% 5, 1, 1 + n %% %(hosts)s, 0, 'infinity', NULL, false, 0 FROM {ids}",
+            "INSERT INTO beliefs SELECT n.n, %(now)s - %(every)s * random(), 0, 0, 0, 0, belief "
+            f"FROM {ids} JOIN pool ON pool.n = (n.n * 7919::bigint) %% {FEW}",
+            "INSERT INTO schedule SELECT source, 1 + source %% %(hosts)s, true, last + %(every)s, false, %(every)s "
+            "FROM beliefs",
+            "SELECT setval('ids', %(sources)s)",
+        ):
+            db.execute(statement.encode(), {"sources": sources, "hosts": hosts, "now": now, "every": INTERVAL})
+        db.commit()
+        db.autocommit = True
+        db.execute("VACUUM ANALYZE")
+
+
+def in_parts(dsn: str, sources: int, pipe: Connection) -> None:
+    """Plan, hear of outcomes, plan again: seconds, of the processor too, and the memory that it took."""
+
+    async def play() -> dict[str, float]:
+        executor, clock, config = (
+            StoreExecutor(lambda: PostgresCrew(dsn)),
+            SystemClock(),
+            EngineConfig(sources / INTERVAL),
+        )
+        store, found = executor.store, dict[str, float]()
+        large = PlanInParts(executor, _limits(), Pricer(executor), clock)
+        started, cpu, wall = peak_memory(), time.process_time(), time.perf_counter()
+        assert await large.plans(1)
+        about = store.part(WIDTH, -1, 0, 1)
+        plan = await large.plan(config, about, [], clock.now(), 0.0)
+        store.publish(plan.settings, None, [])
+        about = store.part(WIDTH, -1, 0, 1)
+        found["first round, s"] = time.perf_counter() - wall
+        found["first round, s of the processor"] = time.process_time() - cpu
+        learning = SharedLearning(executor, config, clock, HostLimits(), lambda cost: None)
+        learning.plan = PublishedPlan(INTERVAL, large._price, 1.0, in_parts=True)
+        claims = store.claim(clock.now(), OUTCOMES, lease=600.0, owner="bench")
+        scheduler = await learning.scheduler_for([claim.source for claim in claims])
+        batch = [PollOutcome(c, Answer.UNCHANGED, Fetched(Answer.UNCHANGED, clock.now()), None) for c in claims]
+        entries, _ = entries_of(scheduler, batch)
+        assert all(store.record(entries))
+        learning.recorded([claim.source for claim in claims], 0)
+        cpu, wall = time.process_time(), time.perf_counter()
+        store.tally(learning.tally())
+        large._read_at = np.inf
+        await large.plan(config, about, [], clock.now(), 0.0)
+        found["price after outcomes, s"] = time.perf_counter() - wall
+        found["price after outcomes, s of the processor"] = time.process_time() - cpu
+        large._read_at = -np.inf
+        cpu, wall = time.process_time(), time.perf_counter()
+        await large.plan(config, about, [], clock.now(), 0.0)
+        found["and with a part read anew, s"] = time.perf_counter() - wall
+        found["and with a part read anew, s of the processor"] = time.process_time() - cpu
+        found["parts"], found["price"] = len(large.parts.parts), large._price
+        found["MB at the start"], found["MB at most"] = started / 1e6, peak_memory() / 1e6
+        executor.close()
+        return found
+
+    pipe.send(asyncio.run(play()))
+
+
+def whole(dsn: str, sources: int, pipe: Connection) -> None:
+    """The same fleet read at once."""
+    config, now = EngineConfig(sources / INTERVAL), time.time()
+    cpu, wall, store = time.process_time(), time.perf_counter(), PostgresCrew(dsn)
+    scheduler, _ = scheduler_of(store.fleet(WIDTH), config, now, _limits())
+    until = next_plan(scheduler, config, now)
+    price = scheduler.plan(config.rate * (until - now), now, until)
+    scheduler.moves(now, 2.0 * until - now)
+    store.close()
+    pipe.send(
+        {
+            "read and planned, s": time.perf_counter() - wall,
+            "read and planned, s of the processor": time.process_time() - cpu,
+            "price": price,
+            "MB at most": peak_memory() / 1e6,
+        }
+    )
+
+
+def _limits() -> HostLimits:
+    return HostLimits(lambda host: Rules(0.0, 1000))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sources", type=int, default=1_000_000)
+    parser.add_argument("--whole", action="store_true", help="plan the fleet at once too")
+    options = parser.parse_args()
+    table = Table("large_plan", f"{options.sources:,} sources in PostgreSQL, planned in parts")
+    bars = {"MB at most": "500", "price after outcomes, s": "5"}
+    with server() as dsn:
+        fill(dsn, options.sources)
+        for name, work in (("in parts", in_parts), *([("at once", whole)] if options.whole else [])):
+            ours, theirs = multiprocessing.get_context("spawn").Pipe()
+            job = multiprocessing.get_context("spawn").Process(target=work, args=(dsn, options.sources, theirs))
+            job.start()
+            for fact, value in ours.recv().items():
+                table.fact(f"{name}: {fact}", f"{value:.4g}", bars.get(fact, "-"))
+            job.join()
+    table.fact("cores busy with others, load", f"{os.getloadavg()[0]:.1f}", "-")
+    table.write()
+
+
+if __name__ == "__main__":
+    main()

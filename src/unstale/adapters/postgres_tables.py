@@ -1,0 +1,117 @@
+"""The tables of a store in PostgreSQL, as they were made and as they grew.
+
+Rules of this file:
+1. Steps are only ever appended: a store of any version goes through those that it has not seen.
+2. What changes at every poll has no index that changes with it, but the one by due times.
+"""
+
+from __future__ import annotations
+
+_V1 = """
+CREATE SEQUENCE ids;
+CREATE SEQUENCE tokens;
+-- a host is the group that shares a cap, and whom we owe manners; `free_at` is when its next poll may begin
+CREATE TABLE hosts(
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE,
+    free_at float8 NOT NULL DEFAULT '-Infinity', pile float8 NOT NULL DEFAULT '-Infinity',
+    asked float8 NOT NULL DEFAULT 0, blocked float8 NOT NULL DEFAULT '-Infinity', refusals integer NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+-- `place` is the hash of the address, which may be longer than an index takes
+CREATE TABLE sources(
+    id bigint PRIMARY KEY, place bytea NOT NULL UNIQUE, address text NOT NULL, kind text NOT NULL,
+    weight float8 NOT NULL, cost float8 NOT NULL, host integer NOT NULL, shortest float8 NOT NULL,
+    longest float8 NOT NULL, options text, paused boolean NOT NULL, added_at float8 NOT NULL
+);
+-- who waits has no token, who is claimed has one; `site` is the host we owe manners
+CREATE TABLE beliefs(
+    source bigint PRIMARY KEY, site integer NOT NULL, awake boolean NOT NULL, due float8 NOT NULL,
+    last float8 NOT NULL, found float8 NOT NULL, failures integer NOT NULL, latest bigint NOT NULL,
+    version integer NOT NULL, belief bytea,
+    token bigint, claimed_at float8, claimed_until float8, owner text
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.2);
+CREATE INDEX waiting ON beliefs(due, source) WHERE awake AND token IS NULL;
+CREATE INDEX held ON beliefs(claimed_until, claimed_at, source) WHERE token IS NOT NULL;
+CREATE INDEX busy ON beliefs(site) WHERE token IS NOT NULL;
+-- the belief as it was after observation `latest`: what is older may be dropped
+CREATE TABLE checkpoints(
+    source bigint PRIMARY KEY, latest bigint NOT NULL, last float8 NOT NULL, found float8 NOT NULL, belief bytea
+);
+-- appended only; `previous` chains those of one source, so that its history needs no index
+CREATE TABLE observations(
+    token bigint PRIMARY KEY, source bigint NOT NULL, polled_at float8 NOT NULL, answer smallint NOT NULL,
+    elapsed float8, modified float8, bytes bigint NOT NULL, reason text, previous bigint NOT NULL,
+    epoch integer NOT NULL
+) PARTITION BY RANGE (token);
+CREATE TABLE parts(first bigint PRIMARY KEY, beyond bigint NOT NULL, made_at float8 NOT NULL);
+CREATE TABLE epochs(id integer PRIMARY KEY, at float8, value bytea NOT NULL);
+CREATE TABLE copies(
+    source bigint NOT NULL, version integer NOT NULL, taken_at float8 NOT NULL, digest bytea NOT NULL,
+    size bigint NOT NULL, body bytea NOT NULL, media_type text NOT NULL, etag text, last_modified text,
+    fingerprint bytea, address text NOT NULL, via text NOT NULL, PRIMARY KEY(source, version)
+);
+ALTER TABLE copies ALTER body SET STORAGE EXTERNAL;
+CREATE TABLE prices(
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at float8 NOT NULL, price float8 NOT NULL,
+    budget float8 NOT NULL, fresh float8 NOT NULL, even float8 NOT NULL, polls bigint NOT NULL,
+    changed bigint NOT NULL, failed bigint NOT NULL, spent float8 NOT NULL
+);
+-- each connection counts in a shard of its own, so that nobody waits for another's commit
+CREATE TABLE counters(
+    name text NOT NULL, shard integer NOT NULL, value bigint NOT NULL, PRIMARY KEY(name, shard)
+) WITH (fillfactor = 50);
+CREATE TABLE settings(name text PRIMARY KEY, value bytea NOT NULL);
+CREATE TABLE listeners(name text PRIMARY KEY, told bigint NOT NULL);
+CREATE TABLE events(
+    number bigint PRIMARY KEY, source bigint NOT NULL, address text NOT NULL, version integer NOT NULL,
+    at float8 NOT NULL, digest bytea NOT NULL
+);
+-- who is alive; `share` of the budget is what the planner grants, `held` what the worker says it goes by
+CREATE TABLE workers(
+    owner text PRIMARY KEY, at float8 NOT NULL, share float8 NOT NULL, held float8 NOT NULL, level float8 NOT NULL,
+    burst float8 NOT NULL, facts text NOT NULL
+) WITH (fillfactor = 50);
+-- what workers' polls taught of the fleet as a whole, until the planner takes it up
+CREATE TABLE lessons(id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, value bytea NOT NULL);
+"""
+
+_V2 = """
+-- when a signal said that a source changed, where a poll taught its belief by it
+ALTER TABLE observations ADD COLUMN told float8;
+-- what each collection says of its members: when they changed, or what differs when they do; `told` is its last signal
+CREATE TABLE members(
+    collection bigint NOT NULL REFERENCES sources ON DELETE CASCADE,
+    source bigint NOT NULL REFERENCES sources ON DELETE CASCADE,
+    address text NOT NULL, time float8, tag text, told float8, PRIMARY KEY(collection, source)
+);
+CREATE INDEX memberships ON members(source);
+"""
+
+_V3 = """
+-- who waits until when: narrow, for it is written at every poll and by every plan; `site` is the host we owe manners,
+-- and `sent` marks who was sent away from it while it was busy, to come back when it is due
+CREATE TABLE schedule(
+    source bigint PRIMARY KEY, site integer NOT NULL, awake boolean NOT NULL, due float8 NOT NULL, sent boolean NOT NULL
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.2);
+INSERT INTO schedule SELECT source, site, awake, due, token IS NULL AND owner IS NOT NULL FROM beliefs;
+CREATE INDEX soonest ON schedule(due, source) WHERE awake;
+-- who is being polled: a row from its claim until its outcome, so that nothing else is written when it is claimed
+CREATE TABLE claims(
+    source bigint PRIMARY KEY, token bigint NOT NULL, site integer NOT NULL, claimed_at float8 NOT NULL,
+    claimed_until float8 NOT NULL, owner text NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+INSERT INTO claims SELECT source, token, site, claimed_at, claimed_until, owner FROM beliefs WHERE token IS NOT NULL;
+-- what is known of a source, without a column that an index has: it is updated in its place
+ALTER TABLE beliefs DROP COLUMN site, DROP COLUMN awake, DROP COLUMN due, DROP COLUMN token, DROP COLUMN claimed_at,
+    DROP COLUMN claimed_until, DROP COLUMN owner;
+ALTER TABLE beliefs SET (fillfactor = 60);
+"""
+
+_V4 = """
+-- how long a source waits from its last poll until it is due, 0 where that is not known: who is late is late in it
+ALTER TABLE schedule ADD COLUMN span real NOT NULL DEFAULT 0;
+-- how sources stood before and after the polls of a batch, until the planner takes it up
+CREATE TABLE tallies(id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, value bytea NOT NULL);
+"""
+
+#: the step from version i to version i + 1
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4)

@@ -1,0 +1,57 @@
+"""Outcomes in SQLite: what each poll taught, and how its source stands after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import apsw
+
+from unstale.adapters.store_checks import LONGEST_REASON
+from unstale.adapters.store_shared import NUMBER, answered, elapsed
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Entry
+
+
+def observe(db: apsw.Connection, entries: Sequence[Entry], epoch: int) -> None:
+    """Keep what polls taught, under the learner's state in force."""
+    db.executemany(
+        "INSERT INTO observations(token, source, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch, "
+        "told) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                e.claim.token,
+                e.claim.source,
+                e.polled_at,
+                NUMBER[e.answer],
+                elapsed(e),
+                e.modified,
+                e.received,
+                e.reason[:LONGEST_REASON] or None,
+                e.claim.latest,
+                epoch,
+                e.told,
+            )
+            for e in entries
+        ],
+    )
+
+
+def stand(db: apsw.Connection, entries: Sequence[Entry], versions: Sequence[int]) -> None:
+    """How sources stand after their polls, with these versions of them kept; and until when they wait."""
+    db.executemany(
+        "UPDATE beliefs SET due = ?, last = ?, found = min(?, coalesce(?, found)), failures = ?, latest = ?, "
+        "version = ?, belief = coalesce(?, belief) WHERE source = ?",
+        [
+            (e.due, *_after(e), e.claim.token, version, e.belief, e.claim.source)
+            for e, version in zip(entries, versions, strict=True)
+        ],
+    )
+    db.executemany("INSERT INTO sched(due, source) VALUES (?, ?)", [(e.due, e.claim.source) for e in entries])
+
+
+def _after(entry: Entry) -> tuple[float, float, float | None, int]:
+    if entry.answer is Answer.UNCHANGED:
+        # As nearly always; the same as below.
+        return entry.polled_at, entry.polled_at, None, 0
+    made = answered(entry)
+    return made.last, made.bound, made.found, made.failures

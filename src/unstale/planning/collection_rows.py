@@ -1,0 +1,104 @@
+"""The table of collections, checked, and which sources each of them tells about.
+
+Rules of this file:
+1. The column `collection` of the sources names a row of the table of collections; empty means none.
+2. Bare numbers are per day, or days, as in the table of sources.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from unstale.core.checks import Floats
+from unstale.core.signals.answers import CollectionTable, Rows
+from unstale.errors import InputError, require, sentence
+from unstale.planning.table import TableColumns, as_table, number_column, text_column, unique_ids
+from unstale.units import parse_duration
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CollectionRows:
+    """A checked table of collections, and the collection of each source."""
+
+    table: pa.Table
+    columns: CollectionTable
+    member: Rows
+
+
+def collection_rows(data: Any, sources: TableColumns) -> CollectionRows:
+    """Check the table of collections (id; cost, host, min_interval, max_interval, recall, precision), and members."""
+    table = as_table(data)
+    names = set(table.column_names)
+    require("id" in names, "collections", "without a column id", "must name each collection", "add a column id")
+    unique_ids(table)
+
+    def column(name: str, default: float, **rule: Any) -> Floats:
+        if name not in names:
+            return np.full(table.num_rows, default)
+        return number_column(table, name, default, **rule)
+
+    columns = CollectionTable(
+        column("cost", 1.0, above=0.0),
+        column("min_interval", 0.0, least=0.0, parse=parse_duration),
+        column("max_interval", np.inf, above=0.0, parse=parse_duration),
+        column("recall", 1.0, least=0.0, most=1.0),
+        column("precision", 1.0, above=0.0, most=1.0),
+    )
+    crossed = columns.shortest > columns.longest
+    if crossed.any():
+        row = int(np.argmax(crossed))
+        raise InputError(
+            sentence(
+                f"row {row + 1}: min_interval",
+                f"{columns.shortest[row]:g}",
+                f"must not exceed max_interval {columns.longest[row]:g}",
+                "swap them",
+            )
+        )
+    return CollectionRows(table, columns, _members(table, sources))
+
+
+def _members(table: pa.Table, sources: TableColumns) -> Rows:
+    given = text_column(sources.table, set(sources.table.column_names), "collection")
+    require(
+        given is not None,
+        "collections",
+        "given",
+        "need a column collection in the table of sources",
+        "add it: the id of the collection that tells about each source",
+    )
+    assert given is not None
+    known = {text: k for k, text in enumerate(pc.cast(table.column("id"), pa.string()).to_pylist())}
+    member = np.full(len(given), -1, np.intp)
+    for i, text in enumerate(given):
+        if text in (None, ""):
+            continue
+        require(
+            text in known,
+            f"row {i + 1}: collection",
+            repr(text),
+            "is not in the table of collections",
+            "add it there, or correct its spelling",
+        )
+        member[i] = known[text]
+    return member
+
+
+def hosts_of_collections(rows: CollectionRows, sources: TableColumns) -> Rows:
+    """The host of each collection: as its table says, else the one at which all its members are; -1: neither."""
+    assert sources.host is not None
+    told = text_column(rows.table, set(rows.table.column_names), "host") or [None] * rows.table.num_rows
+    place = {name: k for k, name in enumerate(sources.host_names)}
+    found = np.full(rows.table.num_rows, -1, np.intp)
+    for k, name in enumerate(told):
+        theirs = np.unique(sources.host[rows.member == k])
+        if name in (None, ""):
+            found[k] = theirs[0] if len(theirs) == 1 else -1
+        else:
+            found[k] = place.get(str(name), -1)
+    return found
