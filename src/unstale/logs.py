@@ -52,6 +52,7 @@ EVENTS: dict[str, EventKind] = {
         WARNING, "another PostgreSQL server took over, or the store was restored: what it does not know is polled again"
     ),
     "elected": EventKind(INFO, "this worker plans for all"),
+    "plan_failed": EventKind(ERROR, "a fault of ours ended one plan; workers go on at the last price"),
     "terms_differ": EventKind(
         WARNING, "this worker's settings say another budget, burst or objective than the store, which all go by"
     ),

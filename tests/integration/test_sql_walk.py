@@ -191,7 +191,7 @@ def test_every_copy_equals_its_source_at_one_moment(
             told = walk(server, maria, forker, tmp_path, name)
     sys.stdout.write(f"{origin} to {name}: {told}\n")
     assert told["answered"] > STEPS / 4
-    assert told["killed"] + told["failed"] > 0
+    assert told["killed"] > 0
     assert told["failed"] > 0 or STEPS < 100
 
 
@@ -221,14 +221,16 @@ def walk(server: Postgres, maria: MariaDb | None, forker: Forker, folder: Path, 
     before, since, usual = "", 0, 0.2
     try:
         for n in range(STEPS):
-            fate = chance.choices(["none", "kill", "cut"], [2, 1, 1])[0]
+            # One kill comes before the poll can have ended, however fast it is; the others come when they may.
+            sure = n == 1
+            fate = "kill" if sure else chance.choices(["none", "kill", "cut"], [2, 1, 1])[0]
             with changes.step:
                 begun = len(changes.states) - 1
             since = min(since, begun) if since else begun
             clock = time.monotonic()
             number = forker.begin(**asked)
             if fate != "none":
-                time.sleep(chance.uniform(0.0, usual))
+                time.sleep(0.0 if sure else chance.uniform(0.0, usual))
                 if fate == "kill":
                     with suppress(ProcessLookupError):
                         os.kill(number, signal.SIGKILL)

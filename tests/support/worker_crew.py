@@ -97,6 +97,11 @@ def crew_of(
         crew = Crew(parent, log)
         try:
             yield crew
+        except BaseException as failed:
+            told = (folder / "stderr").read_text()[-4000:]
+            alive = [process for process in crew.processes if Path(f"/proc/{process}/exe").exists()]
+            failed.add_note(f"of the workers {crew.processes} still there: {alive}; they said:\n{told}")
+            raise
         finally:
             for process in list(crew.processes):
                 with suppress(ProcessLookupError):

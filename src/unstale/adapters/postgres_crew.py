@@ -89,19 +89,20 @@ class PostgresCrew(PostgresStore):
         """What was told so since the last time, which is forgotten."""
         return self._write(lambda db, again: postgres_parts.taken(db))
 
-    def elect(self) -> bool:
-        """Whether this connection is the planner's, or becomes it."""
+    def elect(self) -> int:
+        """The number of the session that plans, if it is this one or becomes it; 0 if another one does."""
 
-        def work(db: Connection, again: bool) -> bool:
+        def work(db: Connection, again: bool) -> int:
             key = "hashtext('unstale ' || current_setting('search_path'))"
             # A session's lock can be taken many times over and would have to be given back as often.
             row: Any = db.execute(
-                f"SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() "
-                f"AND granted AND classid = ({key}::bigint & 4294967295)::oid AND objid = %s::bigint::oid) "
-                f"OR pg_try_advisory_lock({key}, %s)".encode(),
+                f"SELECT CASE WHEN EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' "
+                f"AND pid = pg_backend_pid() AND granted AND classid = ({key}::bigint & 4294967295)::oid "
+                f"AND objid = %s::bigint::oid) OR pg_try_advisory_lock({key}, %s) "
+                "THEN pg_backend_pid() ELSE 0 END".encode(),
                 (PLANNING, PLANNING),
             ).fetchone()
-            return bool(row[0])
+            return int(row[0])
 
         return self._again(work)
 

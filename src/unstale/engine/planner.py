@@ -56,7 +56,8 @@ class Planner:
         tell: Tell = lambda name, facts: None,
         large: float = LARGE,
     ) -> None:
-        self.elected, self.plans = False, 0
+        #: the session by which it plans, 0 while another one does
+        self._session, self.plans = 0, 0
         self._executor, self._config, self._clock, self._host_limits, self._tell = (
             executor,
             config,
@@ -79,23 +80,27 @@ class Planner:
         planning: asyncio.Task[None] | None = None
         while not stop.is_set():
             try:
-                elected = await self._executor.do(lambda store: store.elect())
-                if elected and not self.elected:
+                session = await self._executor.do(lambda store: store.elect())
+                if session and session != self._session:
                     self._plan_at = -math.inf
                     self._pricer.forget()
                     self._large.forget()
                     self._tell("elected", {"owner": self._config.owner})
-                self.elected = elected
-                if elected:
+                self._session = session
+                if session:
                     if planning is not None and planning.done():
                         ended, planning = planning, None
                         ended.result()
                     await self._divide()
                     if planning is None and self._clock.now() >= self._plan_at:
                         planning = asyncio.create_task(self._plan(self._clock.now()))
-            except StoreError as error:
-                self.elected = False
-                self._tell("store_failed", {"reason": str(error)})
+            except Exception as error:
+                # A fault of ours, too, ends one plan only; without its session another worker may try.
+                self._session = 0
+                if isinstance(error, StoreError):
+                    self._tell("store_failed", {"reason": str(error)})
+                else:
+                    self._tell("plan_failed", {"error": repr(error)})
                 await asyncio.sleep(patience(1))
                 await self._executor.reopen()
             try:
@@ -105,7 +110,12 @@ class Planner:
         if planning is not None:
             planning.cancel()
             await asyncio.gather(planning, return_exceptions=True)
-        self.elected = False
+        self._session = 0
+
+    @property
+    def elected(self) -> bool:
+        """Whether it plans."""
+        return self._session != 0
 
     def close(self) -> None:
         """Give back the store."""
@@ -129,6 +139,7 @@ class Planner:
 
     async def _plan(self, now: float) -> None:
         """Publish the price at which what falls due until the next look spends the budget."""
+        session = self._session
         if await self._large.plans(self._edited):
             await self._plan_in_parts(now)
             return
@@ -169,8 +180,7 @@ class Planner:
         ids, was = scheduler.ids[found.rows].tolist(), scheduler.due_at[found.rows].tolist()
 
         def publish(store: SharedStore) -> None:
-            if not store.elect():
-                raise StoreError("another worker plans now: nothing was published")
+            self._still_elected(store, session)
             if len(late):
                 store.set_due(
                     scheduler.ids[late].tolist(), scheduler.due_at[late].tolist(), was=standing.due[late].tolist()
@@ -192,6 +202,7 @@ class Planner:
 
     async def _plan_in_parts(self, now: float) -> None:
         """The same for a fleet that is too large to be read at once: a part is read, and the price found of all."""
+        session = self._session
         about, lessons = await self._executor.do(lambda store: (store.part(WIDTH, -1, 0, 1), store.lessons()))
         self._config = config = self._told_by(about.settings)
         spare = sum(member.level - 0.5 * member.burst for member in self._crew)
@@ -202,8 +213,7 @@ class Planner:
             settings[KEPT] = pulse
 
         def publish(store: SharedStore) -> None:
-            if not store.elect():
-                raise StoreError("another worker plans now: nothing was published")
+            self._still_elected(store, session)
             for ids, due, was in found.moves:
                 store.set_due(ids, due, was=was)
             store.publish(settings, news, found.taken_up)
@@ -213,6 +223,11 @@ class Planner:
         self._times.append(self._clock.now() - now)
         self._first = found.first
         self._plan_at = now + LIFE
+
+    @staticmethod
+    def _still_elected(store: SharedStore, session: int) -> None:
+        if store.elect() != session:
+            raise StoreError("the session was lost in which this was planned: nothing was published")
 
     async def _news(self, standing: FleetColumns, scheduler: Scheduler, now: float) -> tuple[Price | None, bytes]:
         """The price with how all stands, to be kept, if it is time; what was done since is read off the counters."""

@@ -25,8 +25,11 @@ class Crew(Protocol):
     def leave(self, owner: str) -> None:
         """A worker ends: its share is free."""
 
-    def elect(self) -> bool:
-        """Whether this connection is the planner's, or becomes it."""
+    def elect(self) -> int:
+        """The number of the session that plans, if it is this one or becomes it; 0 if another one does.
+
+        Another number than the last time says that the session was lost meanwhile: others may have planned.
+        """
 
     def divide(self, rate: float) -> list[CrewMember]:
         """Give every worker that is alive an even share of the rate, as far as others have let go of it."""
