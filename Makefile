@@ -7,7 +7,8 @@ DEV := .venv-dev$(VERSION)
 # What was compiled is kept, whatever the caller's shell says: reading 900 files anew costs every run half a minute.
 unexport PYTHONDONTWRITEBYTECODE
 AUDIT := .venv-audit$(VERSION)
-PIP_FLAGS := --quiet --disable-pip-version-check
+# Only what is imported is compiled, when it first is: compiling all that is installed takes a minute of processor time.
+PIP_FLAGS := --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check slow everywhere mutants wheel audit fuzz chaos environment soak walk lint linted formatted typed layered compiled bench profile screenshots docs lock clean

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,6 +71,20 @@ def grid(*names: str) -> Table:
     table = Table(box=None, padding=(0, 1))
     for k, name in enumerate(names):
         table.add_column(name, justify="right" if k and name else "left", no_wrap=True)
+    return table
+
+
+def grid_of(names: Sequence[str], rows: Sequence[Sequence[str]], whole: int) -> Table:
+    """Rows in such a table, less the columns in which nothing stands.
+
+    The cells of the column `whole` are never cut, for people copy them: what does not fit goes on in further lines.
+    """
+    said = [k for k in range(len(names)) if k == whole % len(names) or any(row[k] for row in rows)]
+    table = grid(*(names[k] for k in said))
+    one = table.columns[said.index(whole % len(names))]
+    one.no_wrap, one.overflow = False, "fold"
+    for row in rows:
+        table.add_row(*(row[k] for k in said))
     return table
 
 

@@ -40,14 +40,10 @@ def signals(as_json: bool, config: str | None, store: str | None) -> None:
     if not found:
         click.echo(_NONE)
         return
-    from unstale.cli.show import console, grid
+    from unstale.cli.show import console, grid_of
 
-    table = grid("state", "members", "listed every", "true", "signalled", "late", "heard", "")
-    # What does not fit is told on further lines: numbers stay whole.
-    table.columns[-1].no_wrap, table.columns[-1].overflow = False, "fold"
-    for one in found:
-        table.add_row(*_cells(one, now))
-    console().print(table)
+    names = ("state", "members", "listed every", "true", "signalled", "late", "heard", "")
+    console().print(grid_of(names, [_cells(one, now) for one in found], -1))
 
 
 def _cells(one: CollectionView, now: float) -> tuple[str, ...]:

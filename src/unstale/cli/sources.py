@@ -17,7 +17,7 @@ from unstale.cli.describe import describing, fields_of
 from unstale.cli.reading import reading
 from unstale.cli.service import serving
 from unstale.cli.settings import load, settings_options
-from unstale.cli.show import console, grid
+from unstale.cli.show import console, grid_of
 from unstale.errors import require
 from unstale.secrecy import shown_address
 from unstale.service import documents
@@ -202,11 +202,9 @@ def _conditions(where: tuple[str, ...], host: str | None) -> tuple[str, ...]:
 
 
 def _print(shown: list[Listing], total: int) -> None:
-    table = grid("source", "id", "kind", "weight", "cost", "min interval", "max interval", "")
-    # An address is never cut: people copy it.
-    table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
-    for one in shown:
-        table.add_row(
+    names = ("source", "id", "kind", "weight", "cost", "min interval", "max interval", "")
+    rows = [
+        (
             shown_address(one.address),
             str(one.id),
             one.kind,
@@ -216,9 +214,11 @@ def _print(shown: list[Listing], total: int) -> None:
             _interval(one.longest),
             "paused" if one.paused else "",
         )
+        for one in shown
+    ]
     out = console()
     if shown:
-        out.print(table, highlight=False, markup=False)
+        out.print(grid_of(names, rows, 0), highlight=False, markup=False)
     hidden = total - len(shown)
     out.print(counted(total) + (f", {hidden:,} not shown: see --limit" if hidden else ""), highlight=False)
 

@@ -393,6 +393,8 @@ def test_the_list() -> None:
         "s3://bucket/key 2 file 1 1 paused",
         "2 sources",
     ]
+    # A column in which nothing stands takes no room from the addresses.
+    assert said(list_, "--where", "kind=file").split("\n")[0].split() == ["source", "id", "kind", "weight", "cost"]
     assert said(list_, "--limit", "1").splitlines()[-1] == "2 sources, 1 not shown: see --limit"
     assert said(list_, "--host", "none") == "0 sources"
     got = json.loads(said(list_, "--json", "--where", "kind=http"))
