@@ -34,7 +34,7 @@ FIRST = (
 )
 
 #: tests that take long, measured; and what is long: seconds of one case, and of all cases of a test together
-LIST, CASE, TOGETHER = Path(__file__).with_name("slow.txt"), 0.15, 0.7
+LIST, CASE, TOGETHER = Path(__file__).with_name("slow.txt"), 0.1, 0.4
 
 
 def name_of(item: pytest.Item) -> str:
