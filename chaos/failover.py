@@ -22,7 +22,7 @@ from urllib.parse import quote
 import numpy as np
 from store_faults import SOURCES, body_of
 
-from support.postgres import PATIENCE, Postgres, _programs, postgres, run
+from support.postgres import PATIENCE, Postgres, postgres, programs, run
 from unstale.adapters.postgres_store import PostgresStore
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Claim, Entry, Listing
@@ -68,7 +68,7 @@ def _replica(source: Postgres, at: Postgres) -> Iterator[None]:
     data = at.folder / "data"
     shutil.rmtree(data, ignore_errors=True)
     words = ("-h", str(source.folder), "-U", "postgres", "-D", str(data), "-R", "-X", "stream", "-c", "fast", "-N")
-    run(_programs(at.folder) / "pg_basebackup", *words)
+    run(programs() / "pg_basebackup", *words)
     at.start()
     _until(source, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'", 1)
     yield
@@ -86,7 +86,7 @@ def _round(store: PostgresStore, dying: Postgres, living: Postgres, rng: np.rand
     held = store.claim(_now(), 4, lease=1e9, owner="me")
     dying.crash()
     begun = time.monotonic()
-    run(_programs(living.folder) / "pg_ctl", "-w", "-t", str(PATIENCE), "-D", str(living.folder / "data"), "promote")
+    run(programs() / "pg_ctl", "-w", "-t", str(PATIENCE), "-D", str(living.folder / "data"), "promote")
     late = store.record(_entries(held))
     seconds = time.monotonic() - begun
     # Whoever worked there is gone: its claims are given back, as at every start.

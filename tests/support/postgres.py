@@ -6,6 +6,7 @@ users of one machine would share, no rights of folders above, no limit to how lo
 
 from __future__ import annotations
 
+import atexit
 import os
 import shlex
 import shutil
@@ -16,6 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,7 @@ PATIENCE = 300
 
 @dataclass(frozen=True)
 class Postgres:
-    """A running server; `folder` holds its socket, its data and, where need be, its programs."""
+    """A running server; `folder` holds its socket and its data."""
 
     folder: Path
 
@@ -64,7 +66,7 @@ class Postgres:
             time.sleep(0.01)
 
     def _control(self, *words: str) -> None:
-        run(_programs(self.folder) / "pg_ctl", "-w", "-t", str(PATIENCE), "-D", str(self.folder / "data"), *words)
+        run(programs() / "pg_ctl", "-w", "-t", str(PATIENCE), "-D", str(self.folder / "data"), *words)
 
 
 def run(program: Path, *words: str) -> None:
@@ -96,10 +98,37 @@ def _installed() -> Path:
     return max(Path(spec.origin).parent.glob("pginstall*"))
 
 
-def _programs(folder: Path) -> Path:
-    """The folder of the programs, for whoever runs them: nobody sees into no home of root, and gets a copy."""
+@cache
+def _new() -> Path:
+    """A folder of servers' data as it is at first, and of their programs where need be: a copy is made faster."""
+    folder = _folder()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    # Nobody sees into a home of root, and gets a copy.
+    if os.geteuid() == 0 and not _open_to_all(_installed() / "bin"):
+        shutil.copytree(_installed(), folder / "programs", symlinks=True)
+    # Its words are sorted and folded as bytes, in every locale.
+    words = ("-A", "trust", "-E", "UTF8", "--no-locale", "-N", "-U", "postgres", "-D", str(folder / "data"))
+    run(_programs_in(folder) / "initdb", *words)
+    return folder
+
+
+def programs() -> Path:
+    """The folder of the programs, for whoever runs them."""
+    return _programs_in(_new())
+
+
+def _programs_in(folder: Path) -> Path:
     copied = folder / "programs/bin"
     return copied if copied.is_dir() else _installed() / "bin"
+
+
+def _folder() -> Path:
+    """A new folder of whoever runs the server."""
+    # A short path, for that of a socket must not have more than about a hundred characters.
+    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp" if len(tempfile.gettempdir()) > 60 else None))
+    if os.geteuid() == 0:
+        shutil.chown(folder, "nobody")
+    return folder
 
 
 def _open_to_all(path: Path) -> bool:
@@ -109,16 +138,10 @@ def _open_to_all(path: Path) -> bool:
 @contextmanager
 def postgres() -> Iterator[Postgres]:
     """A server as long as the context lasts."""
-    # A short path, for that of a socket must not have more than about a hundred characters.
-    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp" if len(tempfile.gettempdir()) > 60 else None))
+    folder = _folder()
     try:
-        if os.geteuid() == 0:
-            shutil.chown(folder, "nobody")
-            if not _open_to_all(_installed() / "bin"):
-                shutil.copytree(_installed(), folder / "programs", symlinks=True)
-        # Its words are sorted and folded as bytes, in every locale.
-        words = ("-A", "trust", "-E", "UTF8", "--no-locale", "-N", "-U", "postgres", "-D", str(folder / "data"))
-        run(_programs(folder) / "initdb", *words)
+        # With owners and rights.
+        subprocess.run(["cp", "-a", _new() / "data", folder / "data"], check=True)
         server = Postgres(folder)
         server.start()
         try:
