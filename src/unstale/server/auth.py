@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from unstale.errors import InputError, require, sentence
 from unstale.server.copies import Receive, Scope, Send
 from unstale.server.problems import problem
-from unstale.server.scopes import ScopedTokens, needed
+from unstale.server.scopes import ScopedTokens, needed, secret
 
 #: characters of a token at least: 128 bits of hexadecimal digits
 SHORTEST_TOKEN = 32
@@ -102,7 +102,7 @@ class Guard:
     def _stranger(self, method: str, path: str, asked: dict[bytes, bytes]) -> Any:
         """The refusal of a request that needs the token and has none."""
         # Copies refuse writing themselves, whoever asks.
-        writes = (method not in _SAFE and not path.startswith("/cop")) or path.endswith("/websub")
+        writes = (method not in _SAFE and not path.startswith("/cop")) or secret(path)
         if path in _OPEN or path.startswith(_HUBS) or not (writes or self._closed):
             return None
         authorization = asked.get(b"authorization", b"")

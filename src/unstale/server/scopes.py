@@ -1,7 +1,7 @@
 """What a token with a few scopes opens: which scope a request needs, and whose token it brings.
 
 Rules of this file:
-1. Whatever is not named here needs the replica's own token: receivers, people, tokens and hubs among them.
+1. Whatever is not named here needs the replica's own token: changing receivers, people, tokens and hubs among them.
 2. A token that has ended opens nothing, and is looked up in the store at every request: ending one counts at once.
 """
 
@@ -31,6 +31,11 @@ class ScopedTokens:
         return next((one for one in same if one.since <= now < one.until), None)
 
 
+def secret(path: str) -> bool:
+    """Whether even looking at a path is for operators: the way of a hub's callback, and which tokens there are."""
+    return path.endswith("/websub") or path.startswith("/dashboard/tokens")
+
+
 def needed(method: str, path: str, safe: bool) -> str | None:
     """The scope that a request needs; None if none is enough.
 
@@ -39,8 +44,7 @@ def needed(method: str, path: str, safe: bool) -> str | None:
     >>> needed("PATCH", "/api/v1/sources/3", False), needed("PUT", "/dashboard/receivers", False)
     ('edit', None)
     """
-    if path.endswith("/websub"):
-        # The way of a hub's callback is a secret.
+    if secret(path):
         return None
     if safe:
         return "read"

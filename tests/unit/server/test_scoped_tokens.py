@@ -33,6 +33,7 @@ ASKED: list[tuple[str, str, Any, str]] = [
     ("POST", "/dashboard/tokens", {"name": "x", "scopes": ["edit"], "days": 1}, ""),
     ("POST", "/dashboard/tokens/removals", {"mark": "x"}, ""),
     ("GET", "/api/v1/sources/1/websub", None, ""),
+    ("GET", "/dashboard/tokens", None, ""),
 ]
 
 

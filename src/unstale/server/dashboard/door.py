@@ -25,7 +25,7 @@ from unstale.server.copies import Receive, Scope, Send
 from unstale.server.dashboard.files import SAID, table
 from unstale.server.headers import Field
 from unstale.server.problems import problem
-from unstale.server.scopes import ScopedTokens
+from unstale.server.scopes import ScopedTokens, secret
 from unstale.server.sessions import LASTING, Role, Sessions, TooMany
 from unstale.server.shapes import stamp
 
@@ -113,12 +113,11 @@ class Door:
         role, word = self._who(asked)
         if b"authorization" in asked or role is None:
             return None
-        # The way of a hub's callback is a secret though it is only read.
         # Copies refuse writing themselves, whoever asks.
         if scope["path"].startswith(("/copies/", "/copy")):
             writes = False
         else:
-            writes = scope["method"] not in _SAFE or scope["path"].endswith("/websub")
+            writes = scope["method"] not in _SAFE or secret(scope["path"])
         if writes and role != "operator":
             # Nobody who has not logged in is a reader who may not: the guard asks him who he is.
             known = self._sessions.of(_key(asked)) is not None and self._app.offers(scope)
