@@ -46,7 +46,9 @@ class SqlFetcher:
     """Looks at tables of databases and keeps their copies in `target`, a place of its own; see `sql_targets`.
 
     `gate` says which IP addresses may be dialled, `roots` in which folders files and sockets may lie; `held` are
-    SQLite files that this process has open, which are no sources. At most `threads` sources are looked at at a time.
+    SQLite files that this process has open, which are no sources. Parts of large tables are kept in a folder beside the
+    target, or in `parts` if it is elsewhere; none: a copy that breaks off begins anew. At most `threads` sources are
+    looked at at a time.
     """
 
     def __init__(
@@ -56,12 +58,15 @@ class SqlFetcher:
         *,
         roots: Iterable[Path] = (),
         held: Iterable[Path] = (),
+        parts: Path | None = None,
         threads: int = 8,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._target, self._gate, self._now = target, gate or Gate(), now
         self._roots = [root.resolve() for root in roots]
         self._held = [*([target] if isinstance(target, Path) else []), *held]
+        # Beside a target on this machine there is room for what it will hold.
+        self._parts = target.with_name(f".{target.name}.parts") if isinstance(target, Path) else parts
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="unstale-sql")
         self._opening = threading.Lock()
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -114,8 +119,9 @@ class SqlFetcher:
             if wanted.own:
                 return catalogue(source, request, polled_at)
             tables = self._tables(flight)
-            copy = Copying(wanted, source, tables, flight, polled_at)
+            copy = Copying(wanted, source, tables, flight, polled_at, self._parts)
             seen, done = copy.run()
+            copy.settled()
             return _fetched(request, seen, done, polled_at, copy.received)
         except Exception as error:
             # A poll must end as an answer, whatever a driver makes of what a source holds.
@@ -135,7 +141,7 @@ class SqlFetcher:
         tables = self._tables(flight)
         known = members(wanted, tables, polled_at)
         source.open(self._gate, self._roots, self._held, flight.left(), [one.table for one in known])
-        seen, done, received = copy_group(wanted, known, source, tables, flight, polled_at)
+        seen, done, received = copy_group(wanted, known, source, tables, flight, polled_at, self._parts)
         return _fetched(request, seen, done, polled_at, received)
 
     def _tables(self, flight: SqlFlight) -> Target:

@@ -89,8 +89,10 @@ class Fetchers:
         #: where strangers' bodies are parsed
         self.sandbox = Sandbox()
         # Beside the store there is a disk; the system's folder for such files may be memory.
-        room = BodyRoom(settings.http.bodies, folder=None if is_shared(settings.store) else Path(settings.store).parent)
-        self._means = replace(means_of(settings, now), aside=self.sandbox, room=room)
+        beside = None if is_shared(settings.store) else Path(settings.store).parent
+        room = BodyRoom(settings.http.bodies, folder=beside)
+        parts = (beside or Path()) / ".unstale.parts"
+        self._means = replace(means_of(settings, now), aside=self.sandbox, room=room, parts=parts)
         self._made: dict[str, Fetcher] = {}
         #: of those, the ones that need not be awaited
         self._quick: dict[str, QuickFetcher | None] = {}
