@@ -8,8 +8,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from unstale.adapters import sql_resuming
+from unstale.adapters.sql_flight import SqlFlight
 from unstale.adapters.sql_parts import Parts
 from unstale.adapters.sql_places import Ask
 from unstale.adapters.sql_probe import Look, look
@@ -32,45 +31,6 @@ from unstale.errors import InputError
 from unstale.logs import log
 
 
-class SqlFlight:
-    """One poll under way in a thread, and how to end it from outside."""
-
-    def __init__(self, deadline: float) -> None:
-        self._deadline, self._stopped = deadline, False
-        self._parts: list[Source | Target] = []
-        self._lock = threading.Lock()
-
-    def add(self, part: Source | Target) -> None:
-        with self._lock:
-            self._parts.append(part)
-
-    def left(self) -> float:
-        return 0.0 if self._stopped else self._deadline - time.monotonic()
-
-    def patient(self) -> bool:
-        """Whether there is time to wait for a lock; waits a moment if so."""
-        if self.left() > 0.0:
-            time.sleep(0.01)
-        return self.left() > 0.0
-
-    def check(self) -> None:
-        if self.left() <= 0.0:
-            raise InputError("the poll was ended")
-
-    def stop(self) -> None:
-        """End it; from another thread."""
-        self._stopped = True
-        with self._lock:
-            for part in self._parts:
-                part.interrupt()
-
-    def land(self) -> None:
-        with self._lock:
-            parts, self._parts = self._parts, []
-        for part in parts:
-            part.close()
-
-
 class Copying:
     """One poll: what it saw, what it brought, and how many bytes of rows that took."""
 
@@ -83,6 +43,8 @@ class Copying:
         self._folder = folder
         self._parts: Parts | None = None
         self.received = self._kept = 0
+        #: rows that are here, of those that are wanted; which of them are sure, and which were here before
+        self._rows = self._of = self._sure = self._before = 0
         #: a key that is not the owner's word is the table's primary key
         self.unique = not wanted.key
 
@@ -125,7 +87,7 @@ class Copying:
 
     def _whole(self, columns: Sequence[Column], key: tuple[str, ...], seen: Look) -> TableReading:
         """Everything: in parts that outlive this poll, if it is much and its key has ranges."""
-        whole = _Reading(self, columns, key)
+        whole, self._of = _Reading(self, columns, key), seen.rows
         large = self.unique and seen.rows >= sql_resuming.LARGE and self._has_ranges(columns, key)
         total = sql_resuming.total_of(self._source, columns, seen.kind) if large else ""
         if self._folder is None or not total:
@@ -164,6 +126,7 @@ class Copying:
 
     def _merge(self, wanted: LocalTable, seen: Look, among: str | None) -> LocalTable:
         self._flight.check()
+        self._flight.tell(self._of, self._of, self._before, self.received)
         return self._tables.merge(wanted, kind=seen.kind, among=among)
 
     def _stage_since(self, wanted: LocalTable, columns: Sequence[Column], seen: Look) -> tuple[bool, str | None]:
@@ -203,12 +166,15 @@ class Copying:
         """Rows as the driver gives them, in plain values."""
         for row in self._source.rows(names, since):
             values = [plain(value) for value in row]
+            self._rows += 1
             self._count(size(values))
             yield values
 
     def text(self, columns: Sequence[Column], since: Any, native: bool) -> Iterator[bytes]:
         """Rows in CSV."""
         for chunk in self._source.text(columns, since, native):
+            # A text with several lines counts for more, until its part ends.
+            self._rows += chunk.count(b"\n")
             self._count(len(chunk))
             yield chunk
 
@@ -216,14 +182,19 @@ class Copying:
         self.received += came
         self._check()
 
-    def _had(self, one: Range, size: int) -> None:
-        """A part is here from an earlier poll: not received, but a part of what may be read at most."""
-        self._kept += size
+    def _had(self, one: Range, kept: int | None) -> None:
+        """A part is here, read now; or `kept` from an earlier poll, whose bytes count as what may be read at most."""
+        self._sure += one.rows
+        self._rows = self._sure
+        if kept is not None:
+            self._kept += kept
+            self._before += one.rows
         self._check()
 
     def _check(self) -> None:
         if self.received + self._kept > self._ask.max_bytes:
             raise InputError(f"the rows have more than {self._ask.max_bytes} bytes: raise max_bytes if they may")
+        self._flight.tell(self._rows, self._of, self._before, self.received)
         self._flight.check()
 
 

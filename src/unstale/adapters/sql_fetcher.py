@@ -29,7 +29,8 @@ from pathlib import Path
 
 from unstale.adapters.addresses import Gate
 from unstale.adapters.sql_catalogue import asked_of, catalogue
-from unstale.adapters.sql_copying import Copying, SqlFlight, table_name
+from unstale.adapters.sql_copying import Copying, table_name
+from unstale.adapters.sql_flight import SqlFlight
 from unstale.adapters.sql_group import copy_group, group_name, members
 from unstale.adapters.sql_places import Ask, ask
 from unstale.adapters.sql_probe import Look
@@ -82,7 +83,7 @@ class SqlFetcher:
             wanted = asked_of(request.address) if listing else ask(request.address, request.options)
         except InputError as error:
             return Fetched(Answer.FAILED, polled_at, reason=str(error))
-        flight = SqlFlight(time.monotonic() + request.seconds)
+        flight = SqlFlight(time.monotonic() + request.seconds, request.hear, self._now)
         looking = asyncio.create_task(self._take_turn(wanted, request, flight, polled_at))
         closing = asyncio.create_task(self._closed.wait())
         try:

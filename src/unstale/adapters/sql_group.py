@@ -14,7 +14,8 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from unstale.adapters.sql_copying import Copying, SqlFlight, table_name
+from unstale.adapters.sql_copying import Copying, table_name
+from unstale.adapters.sql_flight import SqlFlight
 from unstale.adapters.sql_places import Ask
 from unstale.adapters.sql_probe import Look
 from unstale.adapters.sql_source import Source

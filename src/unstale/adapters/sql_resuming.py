@@ -44,14 +44,17 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class PartedReading:
-    """A table on its way in parts; keeps `TableReading`. `reading` reads one range, `told` hears of those kept."""
+    """A table on its way in parts; keeps `TableReading`.
+
+    `reading` reads one range; `told` hears of each that is here, and of the bytes of one that was kept.
+    """
 
     columns: Sequence[Column]
     key: Sequence[str]
     parts: Parts
     ranges: Sequence[Range]
     reading: Callable[[Range], TableReading]
-    told: Callable[[Range, int], None]
+    told: Callable[[Range, int | None], None]
     unique: bool = True
 
     def rows(self) -> Iterator[Row]:
@@ -83,6 +86,7 @@ class PartedReading:
             else:
                 came = self.reading(one)
                 self.parts.add(place, _lines(came.rows()) if form == "rows" else came.text(form == "native"))
+                self.told(one, None)
             yield place
 
 

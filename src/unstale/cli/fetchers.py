@@ -22,6 +22,7 @@ from unstale.adapters.sandbox import Sandbox
 from unstale.adapters.target_places import target_place
 from unstale.adapters.ways import WAYS, Means, plain_web
 from unstale.cli.engine_terms import LONGEST_POLL
+from unstale.cli.progress import ProgressKeeper
 from unstale.cli.settings import Settings, is_shared
 from unstale.core.checks import number
 from unstale.errors import UnstaleError
@@ -84,8 +85,8 @@ def admission_of(settings: Settings) -> Admission:
 class Fetchers:
     """Looks at sources of every kind. A kind's fetcher is made when the first source of that kind is polled."""
 
-    def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
-        self._settings, self._now = settings, now
+    def __init__(self, settings: Settings, now: Callable[[], float], progress: ProgressKeeper | None = None) -> None:
+        self._settings, self._now, self._progress = settings, now, progress
         #: where strangers' bodies are parsed
         self.sandbox = Sandbox()
         # Beside the store there is a disk; the system's folder for such files may be memory.
@@ -110,7 +111,13 @@ class Fetchers:
             from unstale.adapters.listing_fetcher import ListingFetcher  # who adds sources reads no collections
 
             fetcher = ListingFetcher(fetcher, self._means.aside, now=self._now)
-        return _shown(claim, request, await fetcher.fetch(request))
+        if self._progress is None or claim.kind != "sql":
+            return _shown(claim, request, await fetcher.fetch(request))
+        try:
+            heard = replace(request, hear=self._progress.heard(claim.source))
+            return _shown(claim, request, await fetcher.fetch(heard))
+        finally:
+            await self._progress.ended(claim.source)
 
     def begin(self, claim: Claim, ended: Ended) -> CallOff | None:
         """Poll a claimed source without being awaited; None, and nothing was done, if `look` has to be awaited."""
