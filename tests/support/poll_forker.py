@@ -19,7 +19,7 @@ from typing import Any
 from unstale.adapters import sql_copying, sql_resuming
 from unstale.adapters.addresses import Gate
 from unstale.adapters.sql_fetcher import SqlFetcher
-from unstale.adapters.sql_parts import Parts
+from unstale.adapters.sql_parts import TableParts
 from unstale.adapters.target_places import target_place
 from unstale.ports import Request
 
@@ -67,16 +67,16 @@ class Forker:
 
 def dies_after(parts: int) -> None:
     """Let this process be killed at the moment when so many parts are kept."""
-    add, left = Parts.add, parts
+    add, left = TableParts.add, parts
 
-    def adding(self: Parts, place: Path, chunks: Iterable[bytes]) -> None:
+    def adding(self: TableParts, place: Path, chunks: Iterable[bytes]) -> None:
         nonlocal left
         add(self, place, chunks)
         left -= place.suffix == ".csv"
         if not left:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    Parts.add = adding  # type: ignore[method-assign]
+    TableParts.add = adding  # type: ignore[method-assign]
 
 
 def poll(asked: dict[str, Any]) -> str:

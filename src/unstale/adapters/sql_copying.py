@@ -16,7 +16,7 @@ from typing import Any
 
 from unstale.adapters import sql_resuming
 from unstale.adapters.sql_flight import SqlFlight
-from unstale.adapters.sql_parts import Parts
+from unstale.adapters.sql_parts import TableParts
 from unstale.adapters.sql_places import Ask
 from unstale.adapters.sql_probe import Look, look
 from unstale.adapters.sql_ranges import ROWS, differing, width_of
@@ -41,7 +41,7 @@ class Copying:
         self._ask, self._source, self._tables, self._flight, self._now = wanted, source, tables, flight, now
         #: where parts of large tables are kept, if anywhere
         self._folder = folder
-        self._parts: Parts | None = None
+        self._parts: TableParts | None = None
         self.received = self._kept = 0
         #: rows that are here, of those that are wanted; which of them are sure, and which were here before
         self._rows = self._of = self._sure = self._before = 0
@@ -92,7 +92,7 @@ class Copying:
         total = sql_resuming.total_of(self._source, columns, seen.kind) if large else ""
         if self._folder is None or not total:
             return whole
-        self._parts = parts = Parts(self._folder, table_name(self._ask))
+        self._parts = parts = TableParts(self._folder, table_name(self._ask))
         found = sql_resuming.ranges_of(self._source, columns, key[0], seen, total, parts)
         width = parts.width()
 

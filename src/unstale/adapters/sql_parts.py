@@ -24,7 +24,7 @@ from unstale.errors import StoreError, sentence
 KEPT = 7 * 86400.0
 
 
-class Parts:
+class TableParts:
     """The parts of one table, in a folder of their own under `folder`."""
 
     def __init__(self, folder: Path, name: str) -> None:

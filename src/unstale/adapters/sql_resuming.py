@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from unstale.adapters.sql_parts import Parts
+from unstale.adapters.sql_parts import TableParts
 from unstale.adapters.sql_probe import ROW_SUM, Look
 from unstale.adapters.sql_ranges import RANGES, part_width
 from unstale.adapters.sql_source import Source
@@ -51,7 +51,7 @@ class PartedReading:
 
     columns: Sequence[Column]
     key: Sequence[str]
-    parts: Parts
+    parts: TableParts
     ranges: Sequence[Range]
     reading: Callable[[Range], TableReading]
     told: Callable[[Range, int | None], None]
@@ -100,7 +100,9 @@ def total_of(source: Source, columns: Sequence[Column], kind: str) -> str:
     return ""
 
 
-def ranges_of(source: Source, columns: Sequence[Column], key: str, seen: Look, total: str, parts: Parts) -> list[Range]:
+def ranges_of(
+    source: Source, columns: Sequence[Column], key: str, seen: Look, total: str, parts: TableParts
+) -> list[Range]:
     """The ranges of a table at this moment, in the width that `parts` has, or has now; none if its key has none."""
     extent = source.extent(key)
     if extent is None:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from unstale.adapters.sql_parts import KEPT, Parts
+from unstale.adapters.sql_parts import KEPT, TableParts
 from unstale.errors import InputError, StoreError
 
 
 def test_a_part_is_there_when_it_is_whole(tmp_path: Path) -> None:
-    parts = Parts(tmp_path / "parts", "orders")
+    parts = TableParts(tmp_path / "parts", "orders")
     place = parts.place("range 1")
 
     def broken() -> Iterator[bytes]:
@@ -32,7 +32,7 @@ def test_a_part_is_there_when_it_is_whole(tmp_path: Path) -> None:
 
 def test_what_is_not_asked_for_goes(tmp_path: Path) -> None:
     folder = tmp_path / "parts"
-    old, parts = Parts(folder, "old"), Parts(folder, "orders")
+    old, parts = TableParts(folder, "old"), TableParts(folder, "orders")
     old.add(old.place("x"), [b"x"])
     then = (folder / "old").stat().st_mtime - KEPT - 60
     os.utime(folder / "old", (then, then))
@@ -40,7 +40,7 @@ def test_what_is_not_asked_for_goes(tmp_path: Path) -> None:
         parts.add(parts.place(name), [b"x"])
     parts.set_width(64)
     parts.keep({parts.place("b")})
-    again = Parts(folder, "orders")
+    again = TableParts(folder, "orders")
     assert not (folder / "old").exists()
     assert (parts.place("a").exists(), parts.place("b").exists(), again.width()) == (False, True, 64)
     again.clear()
@@ -50,4 +50,4 @@ def test_what_is_not_asked_for_goes(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_used_is_said_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "parts").write_text("a file")
     with pytest.raises(StoreError, match="could not be used"):
-        Parts(tmp_path / "parts", "orders")
+        TableParts(tmp_path / "parts", "orders")
