@@ -5,6 +5,7 @@ Secrets are read from the environment when a poll begins, and are kept in no sto
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
@@ -18,6 +19,7 @@ from unstale.adapters.api_terms import ApiTerms
 from unstale.adapters.body_room import BodyRoom
 from unstale.adapters.browser_fetcher import BrowserMeans
 from unstale.adapters.environment import filled, filled_address, hidden
+from unstale.adapters.lineage import LineageFile
 from unstale.adapters.sandbox import Sandbox
 from unstale.adapters.target_places import target_place
 from unstale.adapters.ways import WAYS, Means, plain_web
@@ -28,7 +30,7 @@ from unstale.core.checks import number
 from unstale.errors import UnstaleError
 from unstale.keeper.outcomes import Answer
 from unstale.kinds import KINDS, known_kind
-from unstale.ports import CallOff, Claim, Ended, Fetched, Fetcher, Listing, QuickFetcher, Request
+from unstale.ports import CallOff, Claim, Ended, Fetched, Fetcher, Listing, Progress, QuickFetcher, Request
 
 if TYPE_CHECKING:
     from unstale.adapters.http_fetcher import HttpFetcher
@@ -94,6 +96,8 @@ class Fetchers:
         room = BodyRoom(settings.http.bodies, folder=beside)
         parts = (beside or Path()) / ".unstale.parts"
         self._means = replace(means_of(settings, now), aside=self.sandbox, room=room, parts=parts)
+        file = settings.sql.lineage
+        self._lineage = LineageFile(Path(file), self._means.target, now) if file else None
         self._made: dict[str, Fetcher] = {}
         #: of those, the ones that need not be awaited
         self._quick: dict[str, QuickFetcher | None] = {}
@@ -111,13 +115,9 @@ class Fetchers:
             from unstale.adapters.listing_fetcher import ListingFetcher  # who adds sources reads no collections
 
             fetcher = ListingFetcher(fetcher, self._means.aside, now=self._now)
-        if self._progress is None or claim.kind != "sql":
-            return _shown(claim, request, await fetcher.fetch(request))
-        try:
-            heard = replace(request, hear=self._progress.heard(claim.source))
-            return _shown(claim, request, await fetcher.fetch(heard))
-        finally:
-            await self._progress.ended(claim.source)
+        if claim.kind == "sql" and "collection" not in (claim.options or {}):
+            return _shown(claim, request, await self._copied(fetcher, claim, request))
+        return _shown(claim, request, await fetcher.fetch(request))
 
     def begin(self, claim: Claim, ended: Ended) -> CallOff | None:
         """Poll a claimed source without being awaited; None, and nothing was done, if `look` has to be awaited."""
@@ -164,6 +164,27 @@ class Fetchers:
     def plain_web(self) -> HttpFetcher:
         """A way to the web without robots.txt: for other replicas, which are there to be asked."""
         return plain_web(self._means)
+
+    async def _copied(self, fetcher: Fetcher, claim: Claim, request: Request) -> Fetched:
+        """Copy a table, and tell of it while that goes on and when it has ended."""
+        keeper, lineage = self._progress, self._lineage
+        hears = None if keeper is None else keeper.heard(claim.source)
+        run = None if lineage is None else lineage.run(claim.address, request.options)
+
+        def hear(told: Progress) -> None:
+            if run is not None:
+                run.begun()
+            if hears is not None:
+                hears(told)
+
+        try:
+            found = await fetcher.fetch(replace(request, hear=hear))
+        finally:
+            if keeper is not None:
+                await keeper.ended(claim.source)
+        if run is not None:
+            await asyncio.to_thread(run.ended, found)
+        return found
 
     def _fetcher(self, kind: str) -> Fetcher:
         if kind not in self._made:
