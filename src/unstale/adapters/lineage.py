@@ -22,7 +22,6 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
-from unstale import __version__
 from unstale.adapters.sql_records import view_name
 from unstale.adapters.target_places import SchemaPlace, TargetPlace
 from unstale.keeper.outcomes import Answer
@@ -31,7 +30,7 @@ from unstale.ports import Fetched
 
 _SPEC = "https://openlineage.io/spec"
 #: who says it
-PRODUCER = f"https://pypi.org/project/unstale/{__version__}"
+PRODUCER = "https://pypi.org/project/unstale/"
 #: what a database is called there, its port, and the schema that a table is in unless it says so
 _DATABASES = {
     "postgresql": ("postgres", 5432, "public"),
