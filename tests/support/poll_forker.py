@@ -8,20 +8,25 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from unstale.adapters import sql_copying
+from unstale.adapters import sql_copying, sql_resuming
 from unstale.adapters.addresses import Gate
 from unstale.adapters.sql_fetcher import SqlFetcher
+from unstale.adapters.sql_parts import TableParts
 from unstale.adapters.target_places import target_place
 from unstale.ports import Request
 
-#: rows from which on ranges of keys are compared: few, so that a small table has them
+#: rows from which on ranges of keys are compared, and parts are kept: few, so that a small table has them
 ROWS = 100
+#: rows of a part
+PART = 40
 
 
 class Forker:
@@ -60,19 +65,38 @@ class Forker:
         return self._process.stdout.readline().decode().strip()
 
 
+def dies_after(parts: int) -> None:
+    """Let this process be killed at the moment when so many parts are kept."""
+    add, left = TableParts.add, parts
+
+    def adding(self: TableParts, place: Path, chunks: Iterable[bytes]) -> None:
+        nonlocal left
+        add(self, place, chunks)
+        left -= place.suffix == ".csv"
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    TableParts.add = adding  # type: ignore[method-assign]
+
+
 def poll(asked: dict[str, Any]) -> str:
-    """One poll: what it answered, and its reason."""
+    """One poll: what it answered, and its reason, or how many bytes came."""
 
     async def scene() -> str:
         fetcher = SqlFetcher(
-            target_place(asked["target"]), Gate(["127.0.0.0/8"]), roots=[Path(one) for one in asked["roots"]]
+            target_place(asked["target"]),
+            Gate(["127.0.0.0/8"]),
+            roots=[Path(one) for one in asked["roots"]],
+            parts=Path(asked["parts"]) if "parts" in asked else None,
         )
         try:
             got = await fetcher.fetch(Request(asked["address"], options=asked["options"], seconds=120.0))
         finally:
             await fetcher.close()
-        return f"{got.answer.value} {got.reason}"
+        return f"{got.answer.value} {got.reason or got.received}"
 
+    if "dies" in asked:
+        dies_after(asked["dies"])
     return asyncio.run(scene())
 
 
@@ -82,6 +106,7 @@ def main() -> None:
     for name in ("duckdb", "psycopg", "pymysql", "sqlalchemy.dialects.mysql", "sqlalchemy.dialects.postgresql"):
         import_module(name)
     sql_copying.ROWS = ROWS  # type: ignore[attr-defined]
+    sql_resuming.LARGE, sql_resuming.PART = ROWS, PART
     for line in sys.stdin:
         reader, writer = os.pipe()
         child = os.fork()

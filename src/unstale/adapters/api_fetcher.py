@@ -24,7 +24,8 @@ from unstale.adapters.api_records import RecordReading, columns_of, last_of_each
 from unstale.adapters.api_terms import ApiTerms, terms_of
 from unstale.adapters.http_fetcher import HttpFetcher
 from unstale.adapters.retry_headers import rate_limit, wait
-from unstale.adapters.sql_copying import SqlFlight, named
+from unstale.adapters.sql_copying import named
+from unstale.adapters.sql_flight import SqlFlight
 from unstale.adapters.sql_probe import before
 from unstale.adapters.sql_records import view_name
 from unstale.adapters.sql_targets import LocalTable, open_target

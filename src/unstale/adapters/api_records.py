@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from unstale.adapters.api_terms import steps
@@ -130,6 +131,10 @@ class RecordReading:
     def text(self, native: bool = False) -> Iterator[bytes]:
         """Every row in CSV."""
         return chunks(self._values(), self.columns, native)
+
+    def files(self) -> Sequence[Path]:
+        """None: records are few, and asked for again."""
+        return ()
 
     def _values(self) -> Iterator[list[Any]]:
         return ([_value(one.get(column.name), column.type) for column in self.columns] for one in self.records)

@@ -1,7 +1,7 @@
 """Rows put aside in files of text, and loaded by DuckDB as values of the types that their columns shall have.
 
 Rules of this file:
-1. A file stands beside the target, and goes with the poll that made it.
+1. A file stands beside the target, and goes with the poll that made it; parts that outlive it are read where they are.
 2. What is not of its type, or would be rounded to be, is refused in a sentence that shows nothing of it.
 """
 
@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,8 @@ from unstale.errors import InputError, sentence
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+#: seconds after which a file is nobody's
+KEPT = 2 * 86400.0
 #: bytes that one row may have
 LINE = 256 * 2**20
 
@@ -36,11 +40,19 @@ class Spool:
         self.columns = tuple(reading.columns)
         self.types: tuple[str, ...] = ()
         self.notes: dict[str, str] = {}
+        self._loaded, self._own = False, False
+        self._files: Sequence[Path] = reading.files()
+        if self._files:
+            return
+        _forget(beside)
         handle, path = tempfile.mkstemp(prefix=f".{beside.name}.", suffix=".csv", dir=beside.parent)
-        os.close(handle)
-        self._path, self._loaded = Path(path), False
-        with self._path.open("wb") as file:
-            file.writelines(reading.text())
+        self._files, self._own = [Path(path)], True
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.writelines(reading.text())
+        except BaseException:
+            self.close()
+            raise
 
     def settle(self, types: Sequence[str]) -> tuple[str, ...]:
         """Find the types that columns need to hold the rows: those given, if they do."""
@@ -68,8 +80,9 @@ class Spool:
             self._db.execute(f"INSERT INTO {table} SELECT {', '.join(self._values())} FROM {self._rows()}")
 
     def close(self) -> None:
-        """Remove the file."""
-        self._path.unlink(missing_ok=True)
+        """Remove the file, unless it is another's."""
+        if self._own:
+            self._files[0].unlink(missing_ok=True)
 
     def _places(self) -> list[str]:
         return [f"c{i}" for i in range(1, len(self.columns) + 1)]
@@ -81,9 +94,9 @@ class Spool:
 
     def _rows(self) -> str:
         kinds = ", ".join(f"'{place}': 'VARCHAR'" for place in self._places())
-        file = str(self._path).replace("'", "''")
+        files = ", ".join("'" + str(one).replace("'", "''") + "'" for one in self._files)
         return (
-            f"read_csv('{file}', columns={{{kinds}}}, header=false, auto_detect=false, delim=',', quote='\"', "
+            f"read_csv([{files}], columns={{{kinds}}}, header=false, auto_detect=false, delim=',', quote='\"', "
             f"escape='\"', nullstr='\\N', allow_quoted_nulls=false, new_line='\\n', max_line_size={LINE})"
         )
 
@@ -116,6 +129,14 @@ class Spool:
 
     def _any(self, condition: str) -> bool:
         return self._db.execute(f"SELECT 1 FROM {self._rows()} WHERE {condition} LIMIT 1").fetchone() is not None
+
+
+def _forget(beside: Path) -> None:
+    """Remove files of polls that were killed: none takes that long."""
+    for left in beside.parent.glob(f".{escape(beside.name)}.*.csv"):
+        with suppress(FileNotFoundError):
+            if left.stat().st_mtime < time.time() - KEPT:
+                left.unlink()
 
 
 def _refused(column: Column, type_: str, what: str) -> InputError:

@@ -17,6 +17,12 @@ COMMENTS = (
     "AND attnum > 0 AND col_description(attrelid, attnum) IS NOT NULL"
 )
 
+#: what no row shows: a column that was dropped and came again, with another value where rows have none of their own
+SHAPE = (
+    "SELECT string_agg(concat_ws(' ', attnum, atttypid, attmissingval::text), ', ' ORDER BY attnum) FROM pg_attribute "
+    "WHERE attrelid = to_regclass(:full) AND attnum > 0 AND NOT attisdropped"
+)
+
 
 def catalogued(
     inspector: Inspector, table: str, schema: str | None, names: Sequence[str], dialect: str

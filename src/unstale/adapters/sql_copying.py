@@ -2,77 +2,49 @@
 
 Rules of this file:
 1. What a probe says is enough is believed until the next sweep; then everything is read and compared.
-2. Rows that changed are merged alone if the table can hold them as it is; otherwise all are read anew.
+2. Rows that changed are merged alone if the table can hold them as it is; otherwise all are read anew, a large table in
+   parts that outlive a poll which is killed or cut off.
 """
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
+from unstale.adapters import sql_resuming
+from unstale.adapters.sql_flight import SqlFlight
+from unstale.adapters.sql_parts import TableParts
 from unstale.adapters.sql_places import Ask
 from unstale.adapters.sql_probe import Look, look
-from unstale.adapters.sql_ranges import ROWS, differing
+from unstale.adapters.sql_ranges import ROWS, differing, width_of
 from unstale.adapters.sql_records import view_name
+from unstale.adapters.sql_resuming import PartedReading, Range
 from unstale.adapters.sql_schema import Schema, Schemas, schema_changes
 from unstale.adapters.sql_source import Source
-from unstale.adapters.sql_targets import LocalTable, Row, Target
+from unstale.adapters.sql_targets import LocalTable, Row, TableReading, Target
 from unstale.adapters.sql_types import Column
 from unstale.adapters.sql_values import plain, row_hash, size
 from unstale.errors import InputError
 from unstale.logs import log
 
 
-class SqlFlight:
-    """One poll under way in a thread, and how to end it from outside."""
-
-    def __init__(self, deadline: float) -> None:
-        self._deadline, self._stopped = deadline, False
-        self._parts: list[Source | Target] = []
-        self._lock = threading.Lock()
-
-    def add(self, part: Source | Target) -> None:
-        with self._lock:
-            self._parts.append(part)
-
-    def left(self) -> float:
-        return 0.0 if self._stopped else self._deadline - time.monotonic()
-
-    def patient(self) -> bool:
-        """Whether there is time to wait for a lock; waits a moment if so."""
-        if self.left() > 0.0:
-            time.sleep(0.01)
-        return self.left() > 0.0
-
-    def check(self) -> None:
-        if self.left() <= 0.0:
-            raise InputError("the poll was ended")
-
-    def stop(self) -> None:
-        """End it; from another thread."""
-        self._stopped = True
-        with self._lock:
-            for part in self._parts:
-                part.interrupt()
-
-    def land(self) -> None:
-        with self._lock:
-            parts, self._parts = self._parts, []
-        for part in parts:
-            part.close()
-
-
 class Copying:
     """One poll: what it saw, what it brought, and how many bytes of rows that took."""
 
-    def __init__(self, wanted: Ask, source: Source, tables: Target, flight: SqlFlight, now: float) -> None:
+    def __init__(
+        self, wanted: Ask, source: Source, tables: Target, flight: SqlFlight, now: float, folder: Path | None = None
+    ) -> None:
         self.wanted = wanted
         self._ask, self._source, self._tables, self._flight, self._now = wanted, source, tables, flight, now
-        self.received = 0
+        #: where parts of large tables are kept, if anywhere
+        self._folder = folder
+        self._parts: TableParts | None = None
+        self.received = self._kept = 0
+        #: rows that are here, of those that are wanted; which of them are sure, and which were here before
+        self._rows = self._of = self._sure = self._before = 0
         #: a key that is not the owner's word is the table's primary key
         self.unique = not wanted.key
 
@@ -93,12 +65,17 @@ class Copying:
             enough, among = self._stage_since(wanted, columns, seen)
             if enough:
                 return seen, self._merge(wanted, seen, among)
-        types = self._tables.take(_Reading(self, columns, key))
+        types = self._tables.take(self._whole(columns, key, seen))
         done = self._merge(replace(wanted, read_at=self._now, types=types), seen, "incoming")
         # After the copy: a poll that is killed in between finds the same change, and its acceptance, once more.
         if self._tables.schemas(held.name) != (known := Schemas(schema)):
             self._tables.set_schemas(held.name, known)
         return seen, done
+
+    def settled(self) -> None:
+        """The copy is there: what was kept for going on is not needed any more."""
+        if self._parts is not None:
+            self._parts.clear()
 
     def heed(self) -> None:
         """Tell of a changed schema, without copying anything; InputError if it is held."""
@@ -107,6 +84,26 @@ class Copying:
             names = self._source.columns()
             columns, key = self._source.typed(names), self._source.key()
             self._heed(held.name, Schema.of(columns, () if self._ask.key else key, self._ask.types))
+
+    def _whole(self, columns: Sequence[Column], key: tuple[str, ...], seen: Look) -> TableReading:
+        """Everything: in parts that outlive this poll, if it is much and its key has ranges."""
+        whole, self._of = _Reading(self, columns, key), seen.rows
+        large = self.unique and seen.rows >= sql_resuming.LARGE and self._has_ranges(columns, key)
+        total = sql_resuming.total_of(self._source, columns, seen.kind) if large else ""
+        if self._folder is None or not total:
+            return whole
+        self._parts = parts = TableParts(self._folder, table_name(self._ask))
+        found = sql_resuming.ranges_of(self._source, columns, key[0], seen, total, parts)
+        width = parts.width()
+
+        def reading(one: Range) -> TableReading:
+            return _Reading(self, columns, key, self._source.in_ranges(key[0], width, {one.number}))
+
+        return PartedReading(columns, key, parts, found, reading, self._had) if found else whole
+
+    def _has_ranges(self, columns: Sequence[Column], key: tuple[str, ...]) -> bool:
+        types = [column.type for column in columns if column.name in key]
+        return len(key) == 1 and types[0] in ("smallint", "integer", "bigint")
 
     def _heed(self, name: str, schema: Schema) -> None:
         """Tell of a changed schema; InputError if it is held until its owner accepts it."""
@@ -129,6 +126,7 @@ class Copying:
 
     def _merge(self, wanted: LocalTable, seen: Look, among: str | None) -> LocalTable:
         self._flight.check()
+        self._flight.tell(self._of, self._of, self._before, self.received)
         return self._tables.merge(wanted, kind=seen.kind, among=among)
 
     def _stage_since(self, wanted: LocalTable, columns: Sequence[Column], seen: Look) -> tuple[bool, str | None]:
@@ -154,12 +152,11 @@ class Copying:
 
     def _apart(self, wanted: LocalTable, keys: Sequence[Column]) -> tuple[int, set[int]] | None:
         """The ranges of the key in which rows are gone, and their width; None if all keys must be read."""
-        if len(keys) != 1 or keys[0].type not in ("smallint", "integer", "bigint"):
+        extent = self._source.extent(keys[0].name) if self._has_ranges(keys, wanted.key) else None
+        if extent is None:
             return None
-        there = self._source.sums(keys[0].name)
-        if there is None:
-            return None
-        width, sums = there
+        width = width_of(*extent)
+        sums = self._source.sums(keys[0].name, width)
         # What is told of a range takes about as much as three numbers.
         self._count(24 * len(sums))
         found = differing(sums, self._tables.sums(wanted.name, width))
@@ -169,19 +166,35 @@ class Copying:
         """Rows as the driver gives them, in plain values."""
         for row in self._source.rows(names, since):
             values = [plain(value) for value in row]
+            self._rows += 1
             self._count(size(values))
             yield values
 
     def text(self, columns: Sequence[Column], since: Any, native: bool) -> Iterator[bytes]:
         """Rows in CSV."""
         for chunk in self._source.text(columns, since, native):
+            # A text with several lines counts for more, until its part ends.
+            self._rows += chunk.count(b"\n")
             self._count(len(chunk))
             yield chunk
 
     def _count(self, came: int) -> None:
         self.received += came
-        if self.received > self._ask.max_bytes:
+        self._check()
+
+    def _had(self, one: Range, kept: int | None) -> None:
+        """A part is here, read now; or `kept` from an earlier poll, whose bytes count as what may be read at most."""
+        self._sure += one.rows
+        self._rows = self._sure
+        if kept is not None:
+            self._kept += kept
+            self._before += one.rows
+        self._check()
+
+    def _check(self) -> None:
+        if self.received + self._kept > self._ask.max_bytes:
             raise InputError(f"the rows have more than {self._ask.max_bytes} bytes: raise max_bytes if they may")
+        self._flight.tell(self._rows, self._of, self._before, self.received)
         self._flight.check()
 
 
@@ -206,6 +219,9 @@ class _Reading:
 
     def text(self, native: bool = False) -> Iterator[bytes]:
         return self.copying.text(self.columns, self.since, native)
+
+    def files(self) -> Sequence[Path]:
+        return ()
 
 
 def table_name(wanted: Ask) -> str:

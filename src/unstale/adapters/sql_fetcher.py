@@ -29,7 +29,8 @@ from pathlib import Path
 
 from unstale.adapters.addresses import Gate
 from unstale.adapters.sql_catalogue import asked_of, catalogue
-from unstale.adapters.sql_copying import Copying, SqlFlight, table_name
+from unstale.adapters.sql_copying import Copying, table_name
+from unstale.adapters.sql_flight import SqlFlight
 from unstale.adapters.sql_group import copy_group, group_name, members
 from unstale.adapters.sql_places import Ask, ask
 from unstale.adapters.sql_probe import Look
@@ -46,7 +47,9 @@ class SqlFetcher:
     """Looks at tables of databases and keeps their copies in `target`, a place of its own; see `sql_targets`.
 
     `gate` says which IP addresses may be dialled, `roots` in which folders files and sockets may lie; `held` are
-    SQLite files that this process has open, which are no sources. At most `threads` sources are looked at at a time.
+    SQLite files that this process has open, which are no sources. Parts of large tables are kept in a folder beside the
+    target, or in `parts` if it is elsewhere; none: a copy that breaks off begins anew. At most `threads` sources are
+    looked at at a time.
     """
 
     def __init__(
@@ -56,12 +59,15 @@ class SqlFetcher:
         *,
         roots: Iterable[Path] = (),
         held: Iterable[Path] = (),
+        parts: Path | None = None,
         threads: int = 8,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._target, self._gate, self._now = target, gate or Gate(), now
         self._roots = [root.resolve() for root in roots]
         self._held = [*([target] if isinstance(target, Path) else []), *held]
+        # Beside a target on this machine there is room for what it will hold.
+        self._parts = target.with_name(f".{target.name}.parts") if isinstance(target, Path) else parts
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="unstale-sql")
         self._opening = threading.Lock()
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -77,7 +83,7 @@ class SqlFetcher:
             wanted = asked_of(request.address) if listing else ask(request.address, request.options)
         except InputError as error:
             return Fetched(Answer.FAILED, polled_at, reason=str(error))
-        flight = SqlFlight(time.monotonic() + request.seconds)
+        flight = SqlFlight(time.monotonic() + request.seconds, request.hear, self._now)
         looking = asyncio.create_task(self._take_turn(wanted, request, flight, polled_at))
         closing = asyncio.create_task(self._closed.wait())
         try:
@@ -114,8 +120,9 @@ class SqlFetcher:
             if wanted.own:
                 return catalogue(source, request, polled_at)
             tables = self._tables(flight)
-            copy = Copying(wanted, source, tables, flight, polled_at)
+            copy = Copying(wanted, source, tables, flight, polled_at, self._parts)
             seen, done = copy.run()
+            copy.settled()
             return _fetched(request, seen, done, polled_at, copy.received)
         except Exception as error:
             # A poll must end as an answer, whatever a driver makes of what a source holds.
@@ -135,7 +142,7 @@ class SqlFetcher:
         tables = self._tables(flight)
         known = members(wanted, tables, polled_at)
         source.open(self._gate, self._roots, self._held, flight.left(), [one.table for one in known])
-        seen, done, received = copy_group(wanted, known, source, tables, flight, polled_at)
+        seen, done, received = copy_group(wanted, known, source, tables, flight, polled_at, self._parts)
         return _fetched(request, seen, done, polled_at, received)
 
     def _tables(self, flight: SqlFlight) -> Target:

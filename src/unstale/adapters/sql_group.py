@@ -12,8 +12,10 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 
-from unstale.adapters.sql_copying import Copying, SqlFlight, table_name
+from unstale.adapters.sql_copying import Copying, table_name
+from unstale.adapters.sql_flight import SqlFlight
 from unstale.adapters.sql_places import Ask
 from unstale.adapters.sql_probe import Look
 from unstale.adapters.sql_source import Source
@@ -37,17 +39,25 @@ def members(wanted: Ask, tables: Target, now: float) -> list[Ask]:
 
 
 def copy_group(
-    wanted: Ask, all_of_them: Sequence[Ask], source: Source, tables: Target, flight: SqlFlight, now: float
+    wanted: Ask,
+    all_of_them: Sequence[Ask],
+    source: Source,
+    tables: Target,
+    flight: SqlFlight,
+    now: float,
+    folder: Path | None = None,
 ) -> tuple[Look, LocalTable, int]:
     """Copy all members: what was seen of this one, its table after it, and how many bytes of rows came."""
     received, own, copy = 0, None, None
+    copies = []
     try:
         with tables.together():
             for one in all_of_them:
                 asked = table_name(one) == table_name(wanted)
                 beside = source if asked else source.beside(one)
                 if beside is not None:
-                    copy = Copying(one, beside, tables, flight, now)
+                    copy = Copying(one, beside, tables, flight, now, folder)
+                    copies.append(copy)
                     done = copy.run()
                     received += copy.received
                     own = done if asked else own
@@ -59,6 +69,8 @@ def copy_group(
             if table_name(copy.wanted) != table_name(wanted):
                 raise InputError(f"{copy.wanted.table}, of the same group: {error}") from None
         raise
+    for copy in copies:
+        copy.settled()
     assert own is not None
     return *own, received
 

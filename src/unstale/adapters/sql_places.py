@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from unstale.adapters.addresses import Gate
+from unstale.adapters.environment import filled
 from unstale.adapters.sql_types import known_type
 from unstale.core.checks import number
 from unstale.errors import InputError, require
@@ -42,6 +43,7 @@ _PARAMETERS = {
     "TrustServerCertificate",
     "service_name",
 }
+_DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 _HARMLESS = re.compile(r"[\w .+{}-]*")
 
 
@@ -158,6 +160,20 @@ def allowed_database(address: str, options: Mapping[str, Any], roots: Sequence[P
     if "$" not in database:
         _sqlite_place(database, bool(query), roots, held)
     return True
+
+
+def parsed(sqlalchemy: Any, text: str) -> tuple[str, URL]:
+    """The host of an address as it is written, and the address with the driver we use and the secrets that it names."""
+    try:
+        address = sqlalchemy.engine.make_url(text)
+    except (sqlalchemy.exc.ArgumentError, ValueError):
+        raise InputError(
+            "address is not a database's: write it like postgresql://user:$PASSWORD@host/name#table"
+        ) from None
+    host = address.host or address.get_backend_name()
+    address = address.set(drivername=_DRIVERS.get(address.drivername, address.drivername))
+    secret = {part: filled(getattr(address, part) or "") for part in ("username", "password", "host", "database")}
+    return host, address.set(**{part: value for part, value in secret.items() if value})
 
 
 def sqlite_file(address: URL, roots: Sequence[Path], held: Sequence[Path]) -> Path:

@@ -31,7 +31,9 @@ from unstale.errors import require
 FULL_XID = "{following} - mod({following} - {kept}, 4294967296)"
 #: rows near the newest change that a probe reads
 WINDOW = 10_000
-_ROW = "coalesce(sum(hashtextextended((q.*)::text, 0)), 0)::text"
+#: the sum of the hashes of rows as PostgreSQL writes them
+#: the sum of the hashes of rows as PostgreSQL writes them
+ROW_SUM = "coalesce(sum(hashtextextended((q.*)::text, 0)), 0)::text"
 _FOLLOWING = "txid_snapshot_xmax(txid_current_snapshot())"
 
 
@@ -64,7 +66,7 @@ def look(source: Source, columns: Sequence[str], mark: str) -> Look:
     if kind == "xmin":
         return _xmin(source, shape, mark)
     if kind == "checksum" and source.dialect == "postgresql":
-        rows, total = source.one("count(*)", _ROW)
+        rows, total = source.one("count(*)", ROW_SUM)
         return Look(kind, _hashed(shape, rows, total), rows)
     (rows,) = source.one("count(*)")
     return Look(kind, _hashed(shape, rows) if kind == "count" else "", rows)
@@ -80,7 +82,7 @@ def _changed(source: Source, shape: list[str], mark: str) -> Look:
         window = source.condition(f"{column} >= :value", begin)
         (near,) = source.one("count(*)", where=window)
         if source.dialect == "postgresql":
-            (within,) = source.one(_ROW, where=window)
+            (within,) = source.one(ROW_SUM, where=window)
         elif near <= WINDOW:
             within = sum(int.from_bytes(row_hash([plain(v) for v in row])) for row in source.rows(where=window))
     since = None

@@ -27,6 +27,17 @@ def width_of(least: int, most: int) -> int:
     return (most - least) // RANGES + 1
 
 
+def part_width(least: int, most: int, parts: int) -> int:
+    """The width of ranges for about so many parts, at most RANGES: a power of two, which stays while a table grows.
+
+    >>> part_width(1, 10_000_000, 100)
+    131072
+    """
+    span = (most - least) // max(1, min(parts, RANGES)) + 1
+    width: int = 1 << (span - 1).bit_length()
+    return width
+
+
 def differing(there: Sums, here: Sums) -> set[int]:
     """The ranges in which the two sides do not agree.
 

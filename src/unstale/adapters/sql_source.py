@@ -16,19 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unstale.adapters.addresses import Gate
-from unstale.adapters.environment import filled
-from unstale.adapters.sql_columns import COMMENTS, catalogued
+from unstale.adapters.sql_columns import COMMENTS, SHAPE, catalogued
 from unstale.adapters.sql_drivers import copied, cut, psycopg_connection, sqlite, still_mysql, still_postgres, worded
-from unstale.adapters.sql_places import Ask, dialled, split, sqlite_file
-from unstale.adapters.sql_ranges import MODULUS, Sums, width_of, within
+from unstale.adapters.sql_places import Ask, dialled, parsed, split, sqlite_file
+from unstale.adapters.sql_ranges import MODULUS, Sums, within
 from unstale.adapters.sql_text import chunks, postgres_text
 from unstale.adapters.sql_types import Column, chosen, from_postgres
 from unstale.errors import InputError, MissingExtraError, require, sentence
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import URL, Connection
+    from sqlalchemy.engine import Connection
 
-_DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 #: whole parts, cut towards zero
 _DIVIDED = {"postgresql": "{} / {}", "sqlite": "{} / {}", "mysql": "{} DIV {}", "mariadb": "{} DIV {}"}
 _TEXTUAL = ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "numeric", "json", "jsonb")
@@ -54,7 +52,8 @@ class Source:
         self._connection: Connection | None = None
         self._cursor: Any = None
         self._described: tuple[Any, ...] = ()
-        self._address = self._parsed(wanted.address)
+        #: what reasons call it: the host as listed, for its name may be a secret of the environment
+        self.host, self._address = parsed(sqlalchemy, wanted.address)
 
     def open(
         self, gate: Gate, roots: Sequence[Path], held: Sequence[Path], left: float, tables: Sequence[str] = ()
@@ -140,17 +139,23 @@ class Source:
         with self._worded():
             yield from copied(self._driver, str(chosen), chosen.params, len(columns) == 1)
 
-    def sums(self, name: str) -> tuple[int, Sums] | None:
-        """The ranges of a key, their width, and what they add up to; None where this database is not asked so."""
-        divided = _DIVIDED.get(self.dialect)
-        (least, most) = self.one(*(f"{what}({self.quoted(name)})" for what in ("min", "max")))
-        if divided is None or not isinstance(least, int) or not isinstance(most, int):
-            return None
-        width, column = width_of(least, most), self.quoted(name)
-        told = (divided.format(column, width), "count(*)", f"sum({column} % {MODULUS})")
+    def extent(self, name: str) -> tuple[int, int] | None:
+        """The least and the greatest value of a key of integers; None where this database is not asked for ranges."""
+        least, most = self.one(*(f"{what}({self.quoted(name)})" for what in ("min", "max")))
+        whole = self.dialect in _DIVIDED and isinstance(least, int) and isinstance(most, int)
+        return (int(least), int(most)) if whole else None
+
+    def sums(self, name: str, width: int, total: str = "") -> Sums:
+        """How many rows each range of a key has, and what they add up to: their keys, or `total` in SQL."""
+        column = self.quoted(name)
+        told = (_DIVIDED[self.dialect].format(column, width), "count(*)", total or f"sum({column} % {MODULUS})")
         asked: Any = self._sa.select(*map(self._sa.literal_column, told))
         found = self._read(asked.select_from(self._relation).group_by(self._sa.text("1")))
-        return width, {int(one): (int(rows), int(total)) for one, rows, total in found}
+        return {int(one): (int(rows), int(total)) for one, rows, total in found}
+
+    def shape(self) -> str:
+        """What PostgreSQL knows of a table's columns beyond what its rows show: one that came anew is another."""
+        return str(self._read(self._sa.text(SHAPE).bindparams(full=self._full())).scalar())
 
     def distinct(self, names: Sequence[str]) -> int:
         """How many rows there are that differ in these columns."""
@@ -212,19 +217,6 @@ class Source:
     def _open(self) -> Connection:
         assert self._connection is not None
         return self._connection
-
-    def _parsed(self, text: str) -> URL:
-        try:
-            address = self._sa.engine.make_url(text)
-        except (self._sa.exc.ArgumentError, ValueError):
-            raise InputError(
-                "address is not a database's: write it like postgresql://user:$PASSWORD@host/name#table"
-            ) from None
-        #: what reasons call it: the host as listed, for its name may be a secret of the environment
-        self.host = address.host or address.get_backend_name()
-        address = address.set(drivername=_DRIVERS.get(address.drivername, address.drivername))
-        secret = {part: filled(getattr(address, part) or "") for part in ("username", "password", "host", "database")}
-        return address.set(**{part: value for part, value in secret.items() if value})  # type: ignore[arg-type]
 
     def _connect(self, gate: Gate, roots: Sequence[Path], held: Sequence[Path], left: float) -> None:
         sa, address = self._sa, self._address

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from unstale.adapters.sql_ranges import Sums
@@ -69,6 +70,9 @@ class TableReading(Protocol):
 
     def text(self, native: bool = False) -> Iterator[bytes]:
         """Every row in CSV, see `sql_text`; `native`: as PostgreSQL writes it."""
+
+    def files(self) -> Sequence[Path]:
+        """The files that hold every row in CSV, where there are any that stay until the table is merged."""
 
 
 class Target(Protocol):

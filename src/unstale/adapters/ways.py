@@ -56,6 +56,8 @@ class Means:
     aside: Aside | None = None
     #: what bodies that are being polled may have together; none: each fetcher has its own
     room: BodyRoom | None = None
+    #: where parts of tables are kept that are on their way to another machine; none: nowhere
+    parts: Path | None = None
 
 
 #: the fetcher of another kind, for those that look through it
@@ -144,7 +146,7 @@ def _file(means: Means, others: Others) -> Fetcher:
 def _sql(means: Means, others: Others) -> Fetcher:
     from unstale.adapters.sql_fetcher import SqlFetcher
 
-    return SqlFetcher(means.target, means.gate, roots=means.roots, held=means.held, now=means.now)
+    return SqlFetcher(means.target, means.gate, roots=means.roots, held=means.held, parts=means.parts, now=means.now)
 
 
 def _api(means: Means, others: Others) -> Fetcher:

@@ -24,6 +24,7 @@ from unstale.cli.fetchers import Fetchers, admission_of
 from unstale.cli.live_telling import LiveTelling
 from unstale.cli.locking import locked
 from unstale.cli.mended import retry_mended, watch
+from unstale.cli.progress import ProgressKeeper
 from unstale.cli.settings import Settings, is_shared
 from unstale.cli.telling import receivers
 from unstale.engine.clock import SystemClock
@@ -112,7 +113,7 @@ class Application:
     ) -> None:
         self.settings, self.clock = settings, SystemClock()
         self.executor = StoreExecutor(lambda: open_store(settings), quick=True)
-        self.fetchers = Fetchers(settings, self.clock.now)
+        self.fetchers = Fetchers(settings, self.clock.now, ProgressKeeper(self.executor))
         aside = self.fetchers.sandbox
         self.deliveries = LiveTelling(
             self.executor, lambda more: receivers(settings, self.executor, content_of, aside, more), self.clock

@@ -5,6 +5,7 @@ Secrets are read from the environment when a poll begins, and are kept in no sto
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
@@ -18,16 +19,18 @@ from unstale.adapters.api_terms import ApiTerms
 from unstale.adapters.body_room import BodyRoom
 from unstale.adapters.browser_fetcher import BrowserMeans
 from unstale.adapters.environment import filled, filled_address, hidden
+from unstale.adapters.lineage import LineageFile
 from unstale.adapters.sandbox import Sandbox
 from unstale.adapters.target_places import target_place
 from unstale.adapters.ways import WAYS, Means, plain_web
 from unstale.cli.engine_terms import LONGEST_POLL
+from unstale.cli.progress import ProgressKeeper
 from unstale.cli.settings import Settings, is_shared
 from unstale.core.checks import number
 from unstale.errors import UnstaleError
 from unstale.keeper.outcomes import Answer
 from unstale.kinds import KINDS, known_kind
-from unstale.ports import CallOff, Claim, Ended, Fetched, Fetcher, Listing, QuickFetcher, Request
+from unstale.ports import CallOff, Claim, Ended, Fetched, Fetcher, Listing, Progress, QuickFetcher, Request
 
 if TYPE_CHECKING:
     from unstale.adapters.http_fetcher import HttpFetcher
@@ -84,13 +87,17 @@ def admission_of(settings: Settings) -> Admission:
 class Fetchers:
     """Looks at sources of every kind. A kind's fetcher is made when the first source of that kind is polled."""
 
-    def __init__(self, settings: Settings, now: Callable[[], float]) -> None:
-        self._settings, self._now = settings, now
+    def __init__(self, settings: Settings, now: Callable[[], float], progress: ProgressKeeper | None = None) -> None:
+        self._settings, self._now, self._progress = settings, now, progress
         #: where strangers' bodies are parsed
         self.sandbox = Sandbox()
         # Beside the store there is a disk; the system's folder for such files may be memory.
-        room = BodyRoom(settings.http.bodies, folder=None if is_shared(settings.store) else Path(settings.store).parent)
-        self._means = replace(means_of(settings, now), aside=self.sandbox, room=room)
+        beside = None if is_shared(settings.store) else Path(settings.store).parent
+        room = BodyRoom(settings.http.bodies, folder=beside)
+        parts = (beside or Path()) / ".unstale.parts"
+        self._means = replace(means_of(settings, now), aside=self.sandbox, room=room, parts=parts)
+        file = settings.sql.lineage
+        self._lineage = LineageFile(Path(file), self._means.target, now) if file else None
         self._made: dict[str, Fetcher] = {}
         #: of those, the ones that need not be awaited
         self._quick: dict[str, QuickFetcher | None] = {}
@@ -108,6 +115,8 @@ class Fetchers:
             from unstale.adapters.listing_fetcher import ListingFetcher  # who adds sources reads no collections
 
             fetcher = ListingFetcher(fetcher, self._means.aside, now=self._now)
+        if claim.kind == "sql" and "collection" not in (claim.options or {}):
+            return _shown(claim, request, await self._copied(fetcher, claim, request))
         return _shown(claim, request, await fetcher.fetch(request))
 
     def begin(self, claim: Claim, ended: Ended) -> CallOff | None:
@@ -155,6 +164,27 @@ class Fetchers:
     def plain_web(self) -> HttpFetcher:
         """A way to the web without robots.txt: for other replicas, which are there to be asked."""
         return plain_web(self._means)
+
+    async def _copied(self, fetcher: Fetcher, claim: Claim, request: Request) -> Fetched:
+        """Copy a table, and tell of it while that goes on and when it has ended."""
+        keeper, lineage = self._progress, self._lineage
+        hears = None if keeper is None else keeper.heard(claim.source)
+        run = None if lineage is None else lineage.run(claim.address, request.options)
+
+        def hear(told: Progress) -> None:
+            if run is not None:
+                run.begun()
+            if hears is not None:
+                hears(told)
+
+        try:
+            found = await fetcher.fetch(replace(request, hear=hear))
+        finally:
+            if keeper is not None:
+                await keeper.ended(claim.source)
+        if run is not None:
+            await asyncio.to_thread(run.ended, found)
+        return found
 
     def _fetcher(self, kind: str) -> Fetcher:
         if kind not in self._made:

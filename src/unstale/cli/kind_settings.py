@@ -65,6 +65,9 @@ class Sql:
         "postgresql://user:$PASSWORD@host/database?schema=copies. Empty: unstale-tables.duckdb where DuckDB is "
         "installed, otherwise unstale-tables.db, and the latter wherever it is there already.",
     )
+    lineage: str = setting(
+        "", forms.text, "File to which the runs of copies are appended as OpenLineage events, one JSON object a line."
+    )
 
 
 @dataclass(frozen=True, slots=True)

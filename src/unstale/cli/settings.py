@@ -121,7 +121,7 @@ def _settings(given: Mapping[str, Any], folder: Path) -> Settings:
         store=settings.store if is_shared(settings.store) else at(settings.store),
         http=replace(http, ca_file=at(http.ca_file) if http.ca_file else ""),
         files=replace(settings.files, roots=tuple(at(root) for root in settings.files.roots)),
-        sql=replace(settings.sql, target=_target(settings.sql.target, at) or _usual_target(folder)),
+        sql=_sql(settings.sql, at, folder),
         on_change=tuple(_on_change(i, one, at) for i, one in enumerate(_list("on_change", given.get("on_change", [])))),
         hosts=_hosts(_table("hosts", given.get("hosts", {})), settings),
         apis=_apis(_table("apis", given.get("apis", {}))),
@@ -141,6 +141,11 @@ def _on_change(i: int, given: Any, at: Callable[[str], str]) -> OnChange:
         "write a table for each",
     )
     return replace(found, log=at(found.log)) if found.log else found
+
+
+def _sql(own: Sql, at: Callable[[str], str], folder: Path) -> Sql:
+    target, lineage = _target(own.target, at) or _usual_target(folder), own.lineage
+    return replace(own, target=target, lineage=at(lineage) if lineage else "")
 
 
 def _target(told: str, at: Callable[[str], str]) -> str:

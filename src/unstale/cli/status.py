@@ -242,6 +242,9 @@ def numbers(status: Status) -> Any:
         more = f" and {len(status.surcharges) - 1:,} more" if len(status.surcharges) > 1 else ""
         held = f"as dear is a poll at {dearest}{more}, whose cap binds"
         table.add_row("surcharge", f"× {status.surcharges[dearest]:.3g}", held)
+    for way in status.copying:
+        what = f"{brief(shown_address(way.listing.address))} is {way.sentence}"
+        table.add_row("copying", f"{100 * way.share:.0f} %", what)
     for promise in status.contracts:
         state = "[bold]broken[/bold]" if promise.broken else "kept"
         needs = f"needs {format_rate(DAY * promise.needs)}"

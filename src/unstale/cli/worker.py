@@ -143,6 +143,7 @@ async def _work(
     from unstale.cli.compose import config_of, content_of, member_of, rules_of
     from unstale.cli.fetchers import Fetchers
     from unstale.cli.mended import retry_mended
+    from unstale.cli.progress import ProgressKeeper
     from unstale.engine.clock import SharedClock
     from unstale.engine.host_limits import HostLimits
     from unstale.engine.planner import Planner
@@ -165,7 +166,7 @@ async def _work(
     owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
     config = replace(config_of(settings), budget=budget, owner=owner, lease=3.0 * settings.http.timeout + 5.0)
     config = await executor.do(lambda store: _agree(store, config, settings))
-    fetchers = Fetchers(settings, clock.now)
+    fetchers = Fetchers(settings, clock.now, ProgressKeeper(executor))
     desk = None if handing_out is None else await handed_out(fetchers, clock.now, *handing_out)
     engine = Worker(
         executor,

@@ -1,6 +1,7 @@
 """What the rooms ask of each other and of the world: `world` outside, `stores` and their `records`."""
 
 from unstale.ports.crew import Crew, Parts, SharedHosts, SharedStore
+from unstale.ports.progress import COPYING, Progress
 from unstale.ports.records import (
     LEARNER,
     MILLIONTHS,
@@ -60,6 +61,7 @@ from unstale.ports.world import (
 )
 
 __all__ = [
+    "COPYING",
     "LEARNER",
     "MILLIONTHS",
     "Announced",
@@ -97,6 +99,7 @@ __all__ = [
     "Parts",
     "Peering",
     "Price",
+    "Progress",
     "QuickFetcher",
     "RateLimit",
     "ReadStore",

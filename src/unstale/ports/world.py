@@ -14,6 +14,7 @@ from typing import ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from unstale.frozen import quickly_made
 from unstale.keeper.outcomes import Answer
+from unstale.ports.progress import Progress
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -42,6 +43,8 @@ class Request:
     begin_by: float = math.inf
     #: the SHA-256 of the body we hold, where all of it counts: the same one need not be brought again
     digest: bytes | None = None
+    #: who hears how far a long poll is, now and then, from whatever thread
+    hear: Callable[[Progress], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,16 @@ def told(status: Status, served: Mapping[int, int]) -> str:
                 for state, count in (("kept", one.sources - one.broken), ("broken", one.broken))
             ],
         ),
+        (
+            "copying_rows",
+            "gauge",
+            "Rows of tables that are being copied now, by whether they are here.",
+            [
+                ({"source": str(one.listing.id), "state": state}, count)
+                for one in status.copying
+                for state, count in (("here", one.progress.rows), ("left", one.progress.of - one.progress.rows))
+            ],
+        ),
         ("contracts_need_per_second", "gauge", "What keeping all contracts takes.", _of(status.contracts_need)),
         ("hosts_held", "gauge", "Hosts whose cap makes polls dearer.", _of(len(status.surcharges))),
         *workers(engine),

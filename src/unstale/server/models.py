@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from unstale.kinds import NAMES
 from unstale.server import shapes
 from unstale.server.shapes import maybe, model, number, record, several, text, whole
@@ -60,6 +62,7 @@ EXPLANATION = model(
         sentence=text(2000),
         noise=text(2000),
         looked_at=text(2000),
+        copying=text(2000),
         bound=text(2000),
         half_life=maybe(shapes.LENGTH),
         price=maybe(number()),
@@ -206,6 +209,10 @@ CONTRACT = model(
         ),
     ),
 )
+_ROWS: dict[str, Any] = dict.fromkeys(("rows", "of", "kept", "received"), whole(0))
+UNDER_WAY = model(
+    "UnderWay", record(id=whole(1), address=text(8192), sentence=text(2000), left=maybe(shapes.LENGTH), **_ROWS)
+)
 STATUS = model(
     "Status",
     record(
@@ -234,6 +241,7 @@ STATUS = model(
         collections=several(COLLECTION),
         contracts=several(CONTRACT),
         contracts_need_per_day=number(),
+        copying=several(UNDER_WAY),
         worst=several(SOURCE),
     ),
 )

@@ -11,6 +11,7 @@ from unstale.ports import Listing
 from unstale.secrecy import shown_address
 from unstale.service.collections import CollectionView
 from unstale.service.contract_views import ContractView
+from unstale.service.copying import CopyingView
 from unstale.service.noise import Noise
 from unstale.service.records import (
     Budget,
@@ -172,10 +173,17 @@ def status(one: Status, verdict: str = "pass", reasons: list[str] | None = None)
         "collections": [collection(view, one.at) for view in one.collections],
         "contracts": [contract(view) for view in one.contracts],
         "contracts_need_per_day": DAY * one.contracts_need,
+        "copying": [under_way(view) for view in one.copying],
         "worst": [source(view) for view in one.worst],
     }
     whole: dict[str, Any] = finite(told)
     return whole
+
+
+def under_way(one: CopyingView) -> dict[str, Any]:
+    """A table that is being copied."""
+    told = {name: getattr(one.progress, name) for name in ("rows", "of", "kept", "received", "left")}
+    return told | {"id": one.listing.id, "address": shown_address(one.listing.address), "sentence": one.sentence}
 
 
 def contract(one: ContractView) -> dict[str, Any]:
@@ -234,6 +242,7 @@ def explanation(one: Explanation) -> dict[str, Any]:
             "sentence": one.sentence,
             "noise": one.noise,
             "looked_at": one.looked_at,
+            "copying": one.copying,
             "interval": one.interval,
             "bound": one.bound,
             "waits_for": view.waits_for,

@@ -14,6 +14,7 @@ from unstale.listings.records import CHANNELS
 from unstale.ports import ReadStore
 from unstale.secrecy import shown_address
 from unstale.service.collections import USED, collections
+from unstale.service.copying import copying
 from unstale.service.moment import Moment, listed, reasons
 from unstale.service.noise import noise
 from unstale.service.probes import looked_at
@@ -26,7 +27,7 @@ SHOWN, _ENOUGH = 5, 20_000
 _MOST = 1e6
 
 
-def explain(store: ReadStore, moment: Moment, source: int) -> Explanation | None:
+def explain(store: ReadStore, moment: Moment, source: int, running: bool | None = None) -> Explanation | None:
     """The case of one source of a whole fleet; None if there is no such source."""
     row = int(np.searchsorted(moment.standing.source, source))
     found = listed(store, [source])
@@ -38,6 +39,7 @@ def explain(store: ReadStore, moment: Moment, source: int) -> Explanation | None
     bound = moment.bound(row, wait)
     weight, budget = _twice(moment, row, view, wait, bound)
     noisy = noise(store, source)
+    under_way = copying(store, moment.standing.settings, moment.now, running)
     return Explanation(
         at=moment.now,
         source=view,
@@ -53,6 +55,7 @@ def explain(store: ReadStore, moment: Moment, source: int) -> Explanation | None
         polls=tuple(store.observations(source, SHOWN)),
         noise="" if noisy is None else noisy.sentence(source),
         looked_at=looked_at(store, found[source]),
+        copying=next((one.sentence for one in under_way if one.listing.id == source), ""),
     )
 
 

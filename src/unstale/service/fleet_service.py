@@ -124,7 +124,7 @@ class FleetService(FleetChanges):
 
     def explain(self, source: int) -> Explanation:
         """Why a source is polled as it is."""
-        found = explaining.explain(self.store, self.moment(), source)
+        found = explaining.explain(self.store, self.moment(), source, self.running())
         if found is None:
             raise unknown(source)
         return found

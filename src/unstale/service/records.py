@@ -11,6 +11,7 @@ from unstale.frozen import quickly_made
 from unstale.ports import CrewMember, Edition, Listing, Observation, Price
 from unstale.service.collections import CollectionView
 from unstale.service.contract_views import ContractView
+from unstale.service.copying import CopyingView
 from unstale.service.terms import Granted
 
 
@@ -168,6 +169,8 @@ class Status:
     #: what was promised of sources and whether it is kept, and what keeping all of it takes, cost per second
     contracts: tuple[ContractView, ...] = ()
     contracts_need: float = 0.0
+    #: tables that are being copied now
+    copying: tuple[CopyingView, ...] = ()
 
     @property
     def guess(self) -> bool:
@@ -197,6 +200,8 @@ class Explanation:
     noise: str = ""
     #: how a copied table is looked at, and why so, empty for others
     looked_at: str = ""
+    #: how far its copy is that is under way, empty if none is
+    copying: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from unstale.keeper.scheduler import Integers
 from unstale.ports import Price, ReadStore
 from unstale.service.collections import collections
 from unstale.service.contracts import contracts, needed
+from unstale.service.copying import copying
 from unstale.service.moment import Moment, listed, reasons
 from unstale.service.records import Budget, Counts, EngineState, FirstRound, Status, Totals
 from unstale.units import DAY
@@ -72,6 +73,7 @@ def status(store: ReadStore, moment: Moment, budget: Budget, running: bool | Non
         hosts=len(standing.hosts),
         contracts=contracts(store, moment),
         contracts_need=needed(moment),
+        copying=tuple(copying(store, standing.settings, moment.now, running)),
         collections=tuple(collections(store, standing.settings.get(SIGNALS, b""))),
         worst=tuple(moment.views(shown, listed(store, standing.source[shown].tolist()), reasons(store, moment, shown))),
     )

@@ -74,7 +74,8 @@ export async function overview(place, context) {
     const round = begun ? `First round: ${count(begun.done)} of ${count(begun.of)} sources polled, about ${span(begun.left)} left${engine.running ? "" : " once an engine runs"}.` : "";
     fill(parts.hero, h("div", { class: "hero" }, none ? h("p", {}, none) : [
       h("p", { class: "big" }, percent(stands.freshness)), h("p", {}, `of the copies are believed fresh now, by weight${give(stands.freshness_error)}`, h("br"), h("span", { class: "muted" }, even),
-        round ? [h("br"), h("span", {}, round)] : null)]));
+        round ? [h("br"), h("span", {}, round)] : null,
+        stands.copying.map((one) => [h("br"), h("a", { href: `#/sources/${one.id}` }, short(one.address)), ` is ${one.sentence}.`]))]));
     fill(parts.tiles, h("dl", { class: "tiles" },
       tile("budget", `${count(stands.budget_per_day)}\u00a0/\u00a0day`, `${stands.budget.why}; ${count(stands.spent_day)} spent in the last day${stands.budget.waiting ? `. ${stands.budget.waiting}` : ""}`),
       tile("price", count(stands.price), "staleness that one more poll removes"),

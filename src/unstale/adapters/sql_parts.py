@@ -1,0 +1,92 @@
+"""What was already read of a large table, kept on disk part by part until its copy is switched to.
+
+Rules of this file:
+1. A part is known by a text that says all it depends on: what it is of, and what the source's rows in it added up to.
+   So one that is there under its name is right, and one whose source has changed is simply not there.
+2. A file takes its name when it is whole and on the disk: a kill leaves nothing that could be taken for a part.
+3. Parts go when the copy is there, when their source changed, and when nobody asked for them for KEPT seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+
+from unstale.errors import StoreError, sentence
+
+#: seconds that parts stay of which nobody asks
+KEPT = 7 * 86400.0
+
+
+class TableParts:
+    """The parts of one table, in a folder of their own under `folder`."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._place, self._width = folder / name, folder / name / "width"
+        try:
+            # Rows are in there: as private as can be.
+            self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.utime(self._place)
+            self._forget(folder)
+        except OSError as error:
+            raise _unusable(self._place, error) from error
+
+    def width(self) -> int:
+        """The width of ranges that parts were made by; 0 if none were."""
+        try:
+            return max(int(self._width.read_text()), 0)
+        except (OSError, ValueError):
+            return 0
+
+    def set_width(self, width: int) -> None:
+        """Write down by which width parts are made now."""
+        self.add(self._width, [str(width).encode()])
+
+    def place(self, depends: str) -> Path:
+        """Where the part is, or would be, that depends on this."""
+        return self._place / f"{blake2b(depends.encode(), digest_size=16).hexdigest()}.csv"
+
+    def add(self, place: Path, chunks: Iterable[bytes]) -> None:
+        """Write a part, whole or not at all."""
+        handle, name = tempfile.mkstemp(dir=self._place)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.writelines(chunks)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(place)
+        except OSError as error:
+            raise _unusable(place, error) from error
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+    def keep(self, places: Collection[Path]) -> None:
+        """Remove all other parts, and what kills have left."""
+        for one in self._place.iterdir():
+            if one not in places and one != self._width:
+                one.unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Remove them all: the copy is there."""
+        shutil.rmtree(self._place, ignore_errors=True)
+        with suppress(OSError):
+            # Only if no other table has any.
+            self._place.parent.rmdir()
+
+    def _forget(self, folder: Path) -> None:
+        for other in folder.iterdir():
+            if other.stat().st_mtime < time.time() - KEPT:
+                shutil.rmtree(other, ignore_errors=True)
+
+
+def _unusable(place: Path, error: OSError) -> StoreError:
+    why = error.strerror or type(error).__name__
+    return StoreError(
+        sentence("folder", repr(str(place.parent)), f"could not be used ({why})", "check the disk and its space")
+    )

@@ -1,0 +1,174 @@
+"""The copy of a large table that is killed on its way goes on where it was, and is the table at one moment.
+
+Polls are processes of their own that die by SIGKILL when so many parts are kept. What the next one reads is counted by
+the server itself, which writes down every statement: each part that is read is one, of one range of the key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psycopg
+import pytest
+
+from support.mariadb import MISSING, mariadb
+from support.poll_forker import Forker
+from support.postgres import Postgres, postgres
+from support.sql_copies import duck, sqlite
+
+ROWS = 1000
+#: parts that the table has: 40 rows each, ranges being as wide as the next power of two
+PARTS = 16
+MADE = (
+    "DROP TABLE IF EXISTS big",
+    "CREATE TABLE big(id bigint PRIMARY KEY, amount numeric(12,2), note text)",
+    f"INSERT INTO big SELECT i, i * 0.25, repeat('row ', 50) || i FROM generate_series(1, {ROWS}) i",
+)
+#: in one kept part a row changes, in another one is gone, and new ones come at the end
+CHANGES = (
+    "UPDATE big SET amount = -1 WHERE id = 10",
+    "DELETE FROM big WHERE id = 100",
+    "INSERT INTO big SELECT i, 0, NULL FROM generate_series(1001, 1005) i",
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Postgres]:
+    with postgres() as found:
+        found.run("CREATE DATABASE lake", "CREATE ROLE reader LOGIN", "GRANT pg_read_all_data TO reader")
+        found.run("ALTER ROLE reader SET log_statement = 'all'")
+        yield found
+
+
+@pytest.fixture(scope="module")
+def forker() -> Iterator[Forker]:
+    found = Forker()
+    yield found
+    found.close()
+
+
+@dataclass
+class Scene:
+    """A table, its copy in a target of one form, and polls of it."""
+
+    server: Postgres
+    forker: Forker
+    folder: Path
+    form: str
+    address: str = ""
+    probe: str = "auto"
+
+    def poll(self, **more: Any) -> str:
+        target = str(self.folder / f"copies.{self.form}")
+        if self.form == "postgres":
+            target = f"{self.server.address('lake')}&schema=copies"
+        address = self.address or f"{self.server.address(user='reader')}#big"
+        asked: dict[str, Any] = {"target": target, "roots": [str(self.server.folder)], "address": address}
+        asked["options"] = {"probe": self.probe}
+        self.forker.begin(**asked, parts=str(self.folder / "parts"), **more)
+        return self.forker.ended()
+
+    def read(self) -> int:
+        """How many parts have been read from the source until now, by its own account."""
+        return sum(" BETWEEN " in line for line in (self.server.folder / "log").read_text().splitlines())
+
+    def kept(self) -> list[Path]:
+        """The files of parts."""
+        return list(self.folder.rglob("*.parts/*/*.csv")) + list(self.folder.rglob("parts/*/*.csv"))
+
+    def copy(self) -> list[tuple[Any, ...]]:
+        asked = "SELECT id, amount, note FROM {} ORDER BY id"
+        if self.form == "postgres":
+            with psycopg.connect(self.server.address("lake")) as db:
+                return db.execute(asked.format("copies.big").encode()).fetchall()
+        if self.form == "duckdb":
+            return duck(self.folder / "copies.duckdb", asked.format("big"))
+        if self.form == "parquet":
+            place = self.folder / "copies.parquet/big"
+            manifest = json.loads((place / "manifest.json").read_text())
+            files = [str(place / one["path"]) for one in manifest["files"]]
+            return duckdb.sql(asked.format(f"read_parquet({files})")).fetchall()
+        found = sqlite(self.folder / "copies.db", asked.format("big"))
+        return [(one, Decimal(str(amount)), note) for one, amount, note in found]
+
+    def source(self) -> list[tuple[Any, ...]]:
+        with self.server.connect() as db:
+            return db.execute("SELECT id, amount, note FROM big ORDER BY id").fetchall()
+
+
+FORMS = ("duckdb", "db", "parquet", "postgres")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_killed_copy_goes_on_and_only_what_changed_is_read_again(
+    server: Postgres, forker: Forker, tmp_path: Path, form: str
+) -> None:
+    server.run(*MADE)
+    with psycopg.connect(server.address("lake"), autocommit=True) as db:
+        db.execute("DROP SCHEMA IF EXISTS copies CASCADE")
+    scene = Scene(server, forker, tmp_path, form)
+    begun = scene.read()
+    assert scene.poll(dies=12) == "killed"
+    assert (scene.read() - begun, len(scene.kept())) == (12, 12)
+    server.run(*CHANGES)
+    # Killed once more: two of the twelve changed and one is new, so ten are kept and one is added.
+    assert scene.poll(dies=1) == "killed"
+    assert (scene.read() - begun, len(scene.kept())) == (13, 11)
+    ended, received = scene.poll().split()
+    assert ended == "changed"
+    assert scene.read() - begun == 13 + PARTS - 11
+    assert scene.copy() == scene.source()
+    assert int(received) < 0.4 * ROWS * 200
+    assert scene.kept() == []
+
+
+@pytest.mark.parametrize("kind", ["xmin", "checksum"])
+def test_a_column_that_came_anew_is_another_though_no_row_was_written(
+    server: Postgres, forker: Forker, tmp_path: Path, kind: str
+) -> None:
+    server.run(*MADE, "ALTER TABLE big DROP COLUMN note", "ALTER TABLE big ADD COLUMN note text DEFAULT 'old'")
+    scene = Scene(server, forker, tmp_path, "duckdb", probe=kind)
+    assert scene.poll(dies=12) == "killed"
+    server.run("ALTER TABLE big DROP COLUMN note", "ALTER TABLE big ADD COLUMN note text DEFAULT 'new'")
+    assert scene.poll().startswith("changed")
+    assert scene.copy() == scene.source()
+    assert {note for _, _, note in scene.copy()} == {"new"}
+
+
+def test_a_table_that_took_the_name_of_another_is_another(server: Postgres, forker: Forker, tmp_path: Path) -> None:
+    server.run("DROP TABLE IF EXISTS other", *MADE[:2], "CREATE TABLE other(LIKE big INCLUDING ALL)")
+    with server.connect() as db, db.transaction():
+        # Written by one transaction: nothing but the table tells their rows apart.
+        for name, sign in (("big", ""), ("other", "-")):
+            db.execute(f"INSERT INTO {name} SELECT i, {sign}i, 'row' FROM generate_series(1, {ROWS}) i".encode())
+    scene = Scene(server, forker, tmp_path, "duckdb")
+    assert scene.poll(dies=12) == "killed"
+    server.run("ALTER TABLE big RENAME TO mine", "ALTER TABLE other RENAME TO big", "DROP TABLE mine")
+    assert scene.poll().startswith("changed")
+    assert scene.copy() == scene.source()
+
+
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
+def test_a_killed_copy_of_mariadb_goes_on(server: Postgres, forker: Forker, tmp_path: Path) -> None:
+    with mariadb() as maria:
+        maria.run(
+            "CREATE TABLE big(id bigint PRIMARY KEY, amount numeric(9,2), note varchar(99), x float, raw varbinary(9))",
+            f"INSERT INTO big SELECT seq, seq * 0.25, repeat('ä', 99), seq / 3, x'00ff' FROM seq_1_to_{ROWS}",
+        )
+        scene = Scene(server, forker, tmp_path, "duckdb", f"{maria.address()}#big")
+        (tmp_path / "whole").mkdir()
+        _, whole = Scene(server, forker, tmp_path / "whole", "duckdb", scene.address).poll().split()
+        assert scene.poll(dies=12) == "killed"
+        maria.run("UPDATE big SET raw = x'00fe' WHERE id = 10", "DELETE FROM big WHERE id = 100")
+        maria.run("UPDATE big SET note = NULL WHERE id = 200")
+        ended, received = scene.poll().split()
+        assert ended == "changed"
+        assert int(received) < 0.5 * int(whole)
+        told = duck(tmp_path / "copies.duckdb", "SELECT id, amount, note, raw FROM big ORDER BY id")
+        assert told == list(maria.run("SELECT id, amount, note, raw FROM big ORDER BY id"))
