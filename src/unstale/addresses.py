@@ -25,7 +25,7 @@ def kind_of(address: str) -> str:
         shown = repr(address[:80])
         raise InputError(sentence("address", shown, "has no scheme", "write it like https://example.org/news"))
     scheme = found[1].lower()
-    kind = next((kind.name for kind in KINDS.values() if kind.takes(scheme)), None)
+    kind = _kind_with(scheme)
     if kind is None:
         raise InputError(
             sentence(
@@ -36,6 +36,11 @@ def kind_of(address: str) -> str:
             )
         )
     return "feed" if kind == "http" and _FEED.match(address) else kind
+
+
+@lru_cache(maxsize=256)
+def _kind_with(scheme: str) -> str | None:
+    return next((kind.name for kind in KINDS.values() if kind.takes(scheme)), None)
 
 
 @lru_cache(maxsize=65536)

@@ -55,6 +55,8 @@ def secret_parameter(address: str) -> str:
     >>> secret_parameter("https://a.org/x?page=2&api_key=abc"), secret_parameter("https://a.org/x?api_key=$KEY")
     ('api_key', '')
     """
+    if "=" not in address:
+        return ""
     return next((found[1] for found in _PARAMETER.finditer(address) if _holds_secret(found)), "")
 
 

@@ -845,6 +845,8 @@ def test_a_server_reads_the_same_of_every_store(store: Any) -> None:
     assert store.search(kind="feed") == [two]
     assert store.search(paused=True) == [four]
     assert store.search(limit=2) == [one, two]
+    assert store.search(failing=True) == [two]
+    assert store.search(failing=False, host="h") == [one, four]
     assert store.search(tag="news") == store.search(option="tags") == [two, three]
     assert store.search(tag="new") == store.search(option="tag") == []
     assert store.verify() == []

@@ -13,7 +13,7 @@ import pytest
 
 from unstale.core.checks import Floats
 from unstale.core.learning.learner import HALF_LIVES, Learner
-from unstale.core.learning.outlook import outlook
+from unstale.core.learning.outlook import outlook, rates_within
 from unstale.core.learning.said import said
 from unstale.core.learning.state import kept
 
@@ -48,8 +48,9 @@ def polled(ratio: float, polls: int, shape: float, known: bool = True) -> tuple[
 
 
 def covered(learner: Learner, rate: Floats) -> float:
-    told = outlook(Standing(learner), float(learner.columns.last.max()))
-    return float(np.mean((told.low < rate) & (rate < told.high)))
+    held = Standing(learner)
+    low, high = rates_within(held, outlook(held, float(learner.columns.last.max())).change_rate)
+    return float(np.mean((low < rate) & (rate < high)))
 
 
 @pytest.mark.parametrize("ratio", [3.0, 10.0, 30.0, 100.0])

@@ -19,6 +19,8 @@ from unstale.frozen import quickly_made
 
 #: longest web address, in characters
 LONGEST = 8192
+#: hosts that a gate remembers to have judged
+_REMEMBERED = 65_536
 _PORTS = {"http": 80, "https": 443}
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
 _NOT_ASCII = re.compile(r"[^\x21-\x7e]+")
@@ -64,6 +66,8 @@ class Gate:
 
     def __init__(self, allow_networks: Iterable[str] = ()) -> None:
         self._allowed: list[IPv4Network | IPv6Network] = []
+        #: hosts that were not refused: a list has many addresses at each
+        self._passed: set[str] = set()
         for text in allow_networks:
             try:
                 self._allowed.append(ip_network(text))
@@ -88,10 +92,14 @@ class Gate:
 
         Other names say nothing before they are resolved, which is the business of a poll.
         """
+        if host in self._passed:
+            return
         numbers = _numbers(host)
         if numbers and not any(map(self.permits, numbers)):
             rule, remedy = "is not public", "add it to allow_networks in the settings if it may be polled"
             raise InputError(sentence("address", f"at {host[:80]}", rule, remedy))
+        if len(self._passed) < _REMEMBERED:
+            self._passed.add(host)
 
 
 @quickly_made

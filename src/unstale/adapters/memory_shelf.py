@@ -81,12 +81,14 @@ class MemoryShelf:
         paused: bool | None = None,
         tag: str | None = None,
         option: str | None = None,
+        failing: bool | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        `tag` is one that they have, `option` the name of one. To go through all, ask again after the last one.
+        `tag` is one that they have, `option` the name of one; `failing`, whether their last polls did. To go through
+        all, ask again after the last one.
         """
         found = [
             source
@@ -98,6 +100,7 @@ class MemoryShelf:
             and paused in (None, kept.listing.paused)
             and (tag is None or tag in tags_of(kept.listing.options))
             and (option is None or option in kept.listing.options)
+            and failing in (None, kept.failures > 0)
         ]
         return found[:limit]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -70,20 +71,24 @@ class SqliteCatalogue(SqliteFile):
         paused: bool | None = None,
         tag: str | None = None,
         option: str | None = None,
+        failing: bool | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        `tag` is one that they have, `option` the name of one. To go through all, ask again after the last one.
+        `tag` is one that they have, `option` the name of one; `failing`, whether their last polls did. To go through
+        all, ask again after the last one.
         """
         asked = {
-            "address LIKE ? ESCAPE '\\'": contains(text),
+            "address LIKE ? ESCAPE '\\'": contains(text) if text else None,
             "host = (SELECT id FROM hosts WHERE name = ?)": host,
             "kind = ?": kind,
             "paused = ?": None if paused is None else int(paused),
-            "EXISTS (SELECT 1 FROM json_each(options, '$.tags') WHERE value = ?)": tag,
-            "EXISTS (SELECT 1 FROM json_each(options) WHERE key = ?)": option,
+            # Most have none, and opening them takes as long as all the rest.
+            "options IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(options, '$.tags') WHERE value = ?)": tag,
+            "options IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(options) WHERE key = ?)": option,
+            "id IN (SELECT source FROM beliefs WHERE (failures > 0) = ?)": None if failing is None else int(failing),
         }
         given = {clause: value for clause, value in asked.items() if value is not None}
         where = " AND ".join(["id > ?", *given])
@@ -137,6 +142,16 @@ class SqliteCatalogue(SqliteFile):
             return _standing(db, iter(rows), len(rows), width)
 
 
+def _joined(blobs: Sequence[bytes | None], width: int) -> bytes:
+    """Beliefs one after the other, each as many floats: as nearly all are, or made so."""
+    try:
+        if set(map(len, blobs)) == {8 * width}:  # type: ignore[arg-type]  # None has no length
+            return b"".join(blobs)  # type: ignore[arg-type]
+    except TypeError:
+        pass
+    return b"".join(widened(blob, width) for blob in blobs)
+
+
 def _standing(db: apsw.Connection, rows: Iterator[Any], count: int, width: int) -> FleetColumns:
     """Rows of `_COLUMNS` in columns."""
     whole, floats = np.zeros((4, count), dtype=np.int64), np.zeros((7, count))
@@ -145,9 +160,12 @@ def _standing(db: apsw.Connection, rows: Iterator[Any], count: int, width: int) 
     while chunk := list(islice(rows, _CHUNK)):
         *columns, blobs = zip(*chunk, strict=True)
         part = slice(begin, begin + len(chunk))
-        whole[:, part], floats[:, part] = columns[:4], columns[4:]
-        held = b"".join(widened(blob, width) for blob in blobs)
-        beliefs[part] = np.frombuffer(held).reshape(len(chunk), width)
+        for counts, told in zip(whole, columns[:4], strict=True):
+            counts[part] = array("q", told)
+        for row, numbers in zip(floats, columns[4:], strict=True):
+            row[part] = array("d", numbers)
+        if any(blobs):
+            beliefs[part] = np.frombuffer(_joined(blobs, width)).reshape(len(chunk), width)
         begin += len(chunk)
     source, host, paused, failures = whole
     weight, cost, shortest, longest, due, last, found = floats

@@ -18,14 +18,15 @@ def add(
     db: apsw.Connection, listings: Sequence[Listing], options: Sequence[str | None], now: float, *, refuse: bool
 ) -> list[int]:
     """Add all; their ids. Known addresses are refused, or take the new listing."""
-    each = ((listing.address,) for listing in listings)
+    following = (db.execute("SELECT value FROM counters WHERE name = 'added'").get or 0) + 1
+    # An empty store knows none of them.
+    each = ((listing.address,) for listing in (listings if following > 1 else ()))
     rows: Any = db.executemany("SELECT address, id, kind, options FROM sources WHERE address = ?", each).fetchall()
     known: dict[str, int] = {address: source for address, source, *_ in rows}
     before: dict[str, tuple[str, str | None]] = {address: tuple(said) for address, _, *said in rows}
     if refuse:
         refuse_duplicates(listings, known.keys())
     hosts = _hosts(db, {listing.host for listing in listings})
-    following = (db.execute("SELECT value FROM counters WHERE name = 'added'").get or 0) + 1
     ids, new, replaced, anew = [], [], [], []
     for s, text in zip(listings, options, strict=True):
         source = known.get(s.address)
@@ -67,8 +68,13 @@ def add(
     )
     _judge_anew(db, anew)
     last = dict(zip(ids, listings, strict=True))
-    paused = [(source,) for source, listing in last.items() if listing.paused]
-    awake = [(source,) for source, listing in last.items() if not listing.paused]
+    # Who is new stands nowhere yet.
+    begun = {source for source, *_ in new}
+    db.executemany(
+        "INSERT INTO sched(due, source) VALUES (?, ?)", ((now, source) for source, *_ in new if not last[source].paused)
+    )
+    paused = [(source,) for source, listing in last.items() if listing.paused and source not in begun]
+    awake = [(source,) for source, listing in last.items() if not listing.paused and source not in begun]
     take_out(db, paused)
     db.executemany(
         "INSERT OR IGNORE INTO sched(due, source) SELECT due, source FROM beliefs WHERE source = ?1 "

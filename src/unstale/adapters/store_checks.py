@@ -129,6 +129,8 @@ def _refuse_numbers(i: int, listing: Listing) -> None:
 
 
 def _check_address(i: int, address: str) -> None:
+    if address.isprintable() and 0 < len(address.strip()) <= len(address) <= LONGEST_ADDRESS and "@" not in address:
+        return  # as nearly all
     name = f"listings[{i}].address"
     shown = repr(address[:80])
     require(address.strip(), name, shown, "is empty", "say where the source is")

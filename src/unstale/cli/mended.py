@@ -28,6 +28,7 @@ _OURS = re.compile(r"the settings|environment variable|may not be read|is not in
 _UNREADABLE = "may not be read"
 #: failing sources that are looked at, and seconds between two looks
 MOST, PAUSE = 10_000, 30.0
+_ALL = 2**62
 
 
 def retry_mended(store: Store, fetchers: Fetchers, now: float) -> list[int]:
@@ -57,9 +58,9 @@ async def watch(
 
 
 def _retry(store: Store, now: float, gone: Callable[[Listing, str], bool]) -> list[int]:
-    if not any(host.failing for host in store.hosts()):
+    if not (known := store.search(failing=True, paused=False, limit=_ALL)):
         return []
-    standing = store.fleet(1)
+    standing = store.columns_of(known, 1)
     failing = standing.source[(standing.failures > 0) & ~standing.paused & (standing.due > now)][:MOST]
     found = []
     for one in store.listings([int(source) for source in failing]):

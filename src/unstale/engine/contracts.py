@@ -80,7 +80,7 @@ class Promises:
 
     def binds(self, source: int, longest: float, change_rate: float) -> bool:
         """Whether the longest wait of a source is that of a contract."""
-        mine = np.flatnonzero(self.source == source)
+        mine = np.flatnonzero(self.source == source) if len(self.source) else self.source
         if not len(mine):
             return False
         allowed = self.allowed(mine, np.full(len(mine), change_rate))

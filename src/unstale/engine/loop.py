@@ -29,6 +29,9 @@ from unstale.keeper.scheduler import Scheduler
 from unstale.logs import Tell, logged
 from unstale.ports import Aside, Claim, Clock, Fetched, Store
 
+#: sources of a fleet that takes seconds to plan
+MANY = 100_000
+
 
 class Engine:
     """Keeps the copies of one store fresh within a budget.
@@ -104,6 +107,9 @@ class Engine:
         await self._fleet.look_around()
         now = self.clock.now()
         if self._planning.wait(now) <= 0.0:
+            if len(self.scheduler.ids) >= MANY:
+                # A plan of so many takes seconds, and nothing is claimed meanwhile: those who are due are polled then.
+                await self._claiming.step(now, 0.0)
             await self._planning.plan(now)
             now = self.clock.now()
         return await self._claiming.step(now, self._planning.wait(now))

@@ -32,6 +32,11 @@ class NamedFleet(FleetRows):
     """Rows of a fleet by the names of their sources. `mean` is the mean interval where no budget says it."""
 
     def __init__(self, objective: str, budget: float | None, mean: float, host_cap: Mapping[str, float]) -> None:
+        self._begin(objective, budget, mean, host_cap)
+        super().__init__(Learner(0, mean, objective=objective), NO_NUMBERS, due=np.empty(0))
+
+    def _begin(self, objective: str, budget: float | None, mean: float, host_cap: Mapping[str, float]) -> None:
+        """All but the rows."""
         self.objective, self.budget, self._mean, self.host_cap = objective, budget, mean, dict(host_cap)
         self.names, self.given = SourceNames(), Given.none()
         #: when the price is looked at again: at once after an edit
@@ -42,7 +47,6 @@ class NamedFleet(FleetRows):
         self._channels = list[Group]()
         #: what was learned of collections, as it was saved
         self._signals = self._counts = b""
-        super().__init__(Learner(0, mean, objective=objective), NO_NUMBERS, due=np.empty(0))
         self.held = np.zeros(0, np.bool_)
 
     def __len__(self) -> int:

@@ -67,9 +67,12 @@ class Scheduler(NamedFleet):
             1.0 if mean_interval is None else number("mean_interval", seconds(mean_interval, ""), above=0),
             {host: per_second(cap, "host_cap") for host, cap in (host_cap or {}).items()},
         )
-        self._allowance, self._review_at = Allowance(), -math.inf
         if price is not None:
             self.price = number("price", price, above=0)
+
+    def _begin(self, objective: str, budget: float | None, mean: float, host_cap: Mapping[str, float]) -> None:
+        super()._begin(objective, budget, mean, host_cap)
+        self._allowance, self._review_at = Allowance(), -math.inf
 
     @classmethod
     def of(cls, learner: Learner, ids: Integers, *, due: Floats, **state: Unpack[RowState]) -> Self:
@@ -81,7 +84,8 @@ class Scheduler(NamedFleet):
         >>> (first > 100.0).tolist(), scheduler.awake().tolist(), scheduler.failures.tolist()
         ([True, True], [True, False], [0, 1])
         """
-        made = cls(mean_interval=learner.scale)
+        made = cls.__new__(cls)
+        made._begin("freshness", None, learner.scale, {})
         FleetRows.__init__(made, learner, ids, due=due, **state)
         return made
 

@@ -133,12 +133,14 @@ class Catalogue(Protocol):
         paused: bool | None = None,
         tag: str | None = None,
         option: str | None = None,
+        failing: bool | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        `tag` is one that they have, `option` the name of one. To go through all, ask again after the last one.
+        `tag` is one that they have, `option` the name of one; `failing`, whether their last polls did. To go through
+        all, ask again after the last one.
         """
 
     def addresses(self) -> list[tuple[int, str]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unstale.core.learning.outlook import WIDTH, BelievedColumns, outlook
+from unstale.core.learning.outlook import WIDTH, BelievedColumns, outlook, rates_within
 from unstale.core.signals.hearing import BEFORE
 from unstale.keeper.outcomes import Answer
 from unstale.keeper.replay import PastPolls, blank, replay
@@ -39,8 +39,10 @@ def believed(told: Sequence[Observation], settings: Mapping[str, bytes]) -> list
             continue
         polls = polls_of([0], [one])
         taught = replay(polls._replace(epoch=np.ones_like(polls.epoch)), taught, {1: settings.get(LEARNER, b"")})
-        seen = outlook(BelievedColumns(taught.rows, taught.last, taught.found, settings), one.polled_at)
-        points.append(BeliefPoint(one.polled_at, float(seen.change_rate[0]), float(seen.low[0]), float(seen.high[0])))
+        held = BelievedColumns(taught.rows, taught.last, taught.found, settings)
+        rate = outlook(held, one.polled_at).change_rate
+        low, high = rates_within(held, rate)
+        points.append(BeliefPoint(one.polled_at, float(rate[0]), float(low[0]), float(high[0])))
     return points
 
 

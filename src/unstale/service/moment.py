@@ -19,7 +19,7 @@ import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.learning.learner import EAGER, EXPLORE
-from unstale.core.learning.outlook import Outlook, outlook
+from unstale.core.learning.outlook import BelievedColumns, Outlook, outlook, rates_within
 from unstale.engine.config import EngineConfig, next_look, scheduler_of
 from unstale.engine.contracts import NOTHING, Promises
 from unstale.engine.host_limits import HostLimits
@@ -183,31 +183,36 @@ class Moment:
     ) -> list[SourceView]:
         """These rows one by one, those that are listed, in the order given."""
         standing, seen, waits, factor = self.standing, self.seen, self.intervals(rows), self.surcharge(rows)
-        told = reasons or {}
-        found = []
-        for row, wait, dearer in zip(rows.tolist(), waits.tolist(), factor.tolist(), strict=True):
-            source = int(standing.source[row])
-            if source not in listings:
-                continue
-            found.append(
-                SourceView(
-                    listings[source],
-                    fresh=float(seen.fresh[row]),
-                    age=float(seen.age[row]),
-                    change_rate=float(seen.change_rate[row]),
-                    low=float(seen.low[row]),
-                    high=float(seen.high[row]),
-                    interval=wait,
-                    waits_for=self._waits_for(row, wait, dearer),
-                    surcharge=dearer,
-                    checked_at=float(standing.last[row]),
-                    changed_at=float(standing.found[row]),
-                    due_at=float(standing.due[row]),
-                    failures=int(standing.failures[row]),
-                    reason=told.get(source, ""),
-                )
+        told, (low, high) = reasons or {}, self._rates_within(rows)
+        believed = (seen.fresh[rows], seen.age[rows], seen.change_rate[rows], low, high, waits, factor)
+        known = (standing.last[rows], standing.found[rows], standing.due[rows], standing.failures[rows])
+        return [
+            SourceView(
+                listings[source],
+                fresh=fresh,
+                age=age,
+                change_rate=change_rate,
+                low=least,
+                high=most,
+                interval=wait,
+                waits_for=self._waits_for(row, wait, dearer),
+                surcharge=dearer,
+                checked_at=last,
+                changed_at=found,
+                due_at=due,
+                failures=failures,
+                reason=told.get(source, ""),
             )
-        return found
+            for row, source, fresh, age, change_rate, least, most, wait, dearer, last, found, due, failures in zip(
+                *map(np.ndarray.tolist, (rows, standing.source[rows], *believed, *known)), strict=True
+            )
+            if source in listings
+        ]
+
+    def _rates_within(self, rows: Integers) -> tuple[Floats, Floats]:
+        standing = self.standing
+        some = BelievedColumns(standing.beliefs[rows], standing.last[rows], standing.found[rows], standing.settings)
+        return rates_within(some, self.seen.change_rate[rows])
 
     def _waits_for(self, row: int, wait: float, dearer: float) -> str:
         if self.standing.paused[row]:

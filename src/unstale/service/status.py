@@ -30,17 +30,19 @@ def status(store: ReadStore, moment: Moment, budget: Budget, running: bool | Non
     """The status of a moment, with so many sources at most, those that harm freshness most first."""
     standing, rows = moment.standing, moment.rows
     counters = store.counters()
+    # Where nobody is paused, all are meant: a large fleet is not copied to be looked at.
+    some = rows if len(rows) < len(standing.source) else slice(None)
     compared = compare(
         ComparedSources(
-            standing.beliefs[rows],
-            standing.last[rows],
-            standing.found[rows],
+            standing.beliefs[some],
+            standing.last[some],
+            standing.found[some],
             standing.settings,
-            standing.weight[rows],
-            standing.cost[rows],
-            standing.failures[rows],
+            standing.weight[some],
+            standing.cost[some],
+            standing.failures[some],
         ),
-        _part(moment, rows),
+        _part(moment, some),
         budget.rate,
         # A part of a fleet is not what the budget is divided over.
         None if moment.of_whole is None else math.nan,
@@ -163,9 +165,9 @@ def worst(moment: Moment, limit: int) -> Integers:
     return rows[np.lexsort((standing.last[rows], -harm[rows]))][:limit]
 
 
-def _part(moment: Moment, rows: Integers) -> Outlook:
+def _part(moment: Moment, rows: Integers | slice) -> Outlook:
     seen = moment.seen
-    return Outlook(*(column[rows] for column in (seen.change_rate, seen.low, seen.high, seen.fresh, seen.age)))
+    return Outlook(*(column[rows] for column in (seen.change_rate, seen.fresh, seen.age)))
 
 
 def _spent(prices: list[Price], since: float, tail: Done) -> float:

@@ -11,9 +11,11 @@ import pytest
 from support.virtual import START, VirtualClock, World, run_virtually
 from unstale.adapters.memory_store import MemoryStore
 from unstale.calendar import parse_hours
+from unstale.engine.claiming import Claiming
 from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import HostLimits, Rules
 from unstale.engine.loop import Engine
+from unstale.engine.planning import Planning
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError
 from unstale.keeper.outcomes import Answer
@@ -198,3 +200,24 @@ def test_the_price_is_looked_at_again_when_the_first_round_is_over() -> None:
     engine, _ = run_virtually(world, 20 / minute, 45.0, config={"first_rate": 2.0})
     assert len(all_polls(world)) == 40
     assert engine.scheduler.learner.columns.interval.mean() < 3 * minute
+
+
+def test_of_a_large_fleet_those_who_are_due_are_claimed_before_a_plan_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    async def plan(self: Planning, now: float) -> None:
+        done.append("plan")
+        await planned(self, now)
+
+    async def step(self: Claiming, now: float, until_plan: float) -> float:
+        done.append("claim")
+        return await claimed(self, now, until_plan)
+
+    planned, claimed = Planning.plan, Claiming.step
+    monkeypatch.setattr(Planning, "plan", plan)
+    monkeypatch.setattr(Claiming, "step", step)
+    for many, first in ((10, ["claim", "plan", "claim"]), (11, ["plan", "claim"])):
+        done.clear()
+        monkeypatch.setattr("unstale.engine.loop.MANY", many)
+        run_virtually(World(np.full(10, 1.0 / HOUR), START + HOUR), 10 / HOUR, HOUR)
+        assert done[: len(first)] == first

@@ -101,14 +101,14 @@ def rows(count: int) -> tuple[ComparedSources, Outlook]:
     beliefs = np.tile(np.frombuffer(belief(3.0, 6 * HOUR)), (count, 1))
     last, one = np.full(count, NOW - HOUR), np.ones(count)
     held = ComparedSources(beliefs, last, last, {}, one, one, np.zeros(count, np.int64))
-    return held, Outlook(one, one, one, np.full(count, 0.8), np.full(count, 60.0))
+    return held, Outlook(one, np.full(count, 0.8), np.full(count, 60.0))
 
 
 def test_what_fails_is_as_stale_under_either_way_of_polling() -> None:
     held, seen = rows(10)
     sound = compare(held, seen, 1.0)
     failures = np.array([0] * 5 + [3] * 5)
-    stale = Outlook(*[seen.change_rate] * 3, np.where(failures > 0, 0.0, 0.8), seen.age)
+    stale = Outlook(seen.change_rate, np.where(failures > 0, 0.0, 0.8), seen.age)
     half = compare(replace(held, failures=failures), stale, 1.0)
     assert half.fresh == pytest.approx(0.5 * sound.fresh)
     # Five of ten share the budget: their interval is half as long, and the others stay stale.

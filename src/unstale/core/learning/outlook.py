@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ __all__ = [
     "evidence",
     "fresh_now",
     "outlook",
+    "rates_within",
 ]
 
 #: the interval for the change rate holds so much of what is believed
@@ -58,13 +60,11 @@ class BelievedColumns:
 class Outlook:
     """Believed at a moment, a row per source. Rates are per second, ages in seconds.
 
-    `low` and `high` hold the change rate with probability 0.9; `fresh` is the probability that the copy equals its
-    source, `age` the expected time since the first change that it lacks. Without a copy: 0 and infinite.
+    `fresh` is the probability that the copy equals its source, `age` the expected time since the first change that it
+    lacks. Without a copy: 0 and infinite.
     """
 
     change_rate: Floats
-    low: Floats
-    high: Floats
     fresh: Floats
     age: Floats
 
@@ -74,17 +74,26 @@ def outlook(held: BelievedSources, now: float) -> Outlook:
 
     A copy is still fresh with the probability that nothing changed since its source last answered: the mean over
     the half-lives of (1 + t/exposure)^−shape, t the time since then on the fleet's clock. Its expected age is the
-    integral of one minus that. The rate's interval is read from what polls said (`said`).
+    integral of one minus that.
     """
     shared, timing = _state(held)
     passed, none = all_passed(held.last, held.found, now, timing), np.isneginf(held.last)
     # Some at a time, so that what is computed of them fits the processor's cache.
     parts = [
         _outlook(held.beliefs[begin : begin + _CHUNK], passed[begin : begin + _CHUNK], shared)
-        for begin in range(0, max(len(passed), 1), _CHUNK)
+        for begin in _begins(len(passed))
     ]
-    rate, low, high, fresh, age = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Outlook(rate, low, high, np.where(none, 0.0, fresh), np.where(none, np.inf, age))
+    rate, fresh, age = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Outlook(rate, np.where(none, 0.0, fresh), np.where(none, np.inf, age))
+
+
+def rates_within(held: BelievedSources, change_rate: Floats) -> tuple[Floats, Floats]:
+    """The rates between which each `change_rate` lies with probability 0.9, as read from what polls said (`said`).
+
+    It takes many times as long as all of `outlook`: it is asked of those that are shown.
+    """
+    low, high = rates_between(said(held.beliefs, len(HALF_LIVES)), _state(held)[0].prior, LEVEL)
+    return np.minimum(low, change_rate), np.maximum(high, change_rate)
 
 
 def fresh_now(held: BelievedSources, now: float) -> tuple[Floats, Floats]:
@@ -105,7 +114,7 @@ def even_freshness(held: BelievedSources, weight: Floats, interval: float) -> fl
     total = float(weight.sum())
     if total <= 0.0 or interval <= 0.0:
         return 0.0
-    age = _outlook(held.beliefs, np.full(len(weight), interval), _state(held)[0])[4]
+    age = _outlook(held.beliefs, np.full(len(weight), interval), _state(held)[0])[2]
     return float(weight @ (1.0 - age / interval)) / total
 
 
@@ -115,27 +124,43 @@ def evidence(held: BelievedSources) -> tuple[Floats, float]:
     A rate that rests on so many changes has the relative variance 1/count.
     """
     shared = _state(held)[0]
-    shape, _, weight = _beliefs(held.beliefs, shared)
-    return (weight * shape).sum(axis=1), float(shared.prior[0])
+
+    def counted(rows: Floats) -> Floats:
+        shape, _, weight = _beliefs(rows, shared)
+        found: Floats = (weight * shape).sum(axis=1)
+        return found
+
+    parts = [counted(held.beliefs[begin : begin + _CHUNK]) for begin in _begins(len(held.beliefs))]
+    return np.concatenate(parts), float(shared.prior[0])
+
+
+def _begins(count: int) -> range:
+    """Where parts begin that fit the processor's cache; there is one at least."""
+    return range(0, max(count, 1), _CHUNK)
 
 
 def _state(held: BelievedSources) -> tuple[Shared, SharedTiming]:
-    read = unpacked(held.settings.get("learner", b""))
+    return _read(held.settings.get("learner", b""))
+
+
+@lru_cache(maxsize=4)
+def _read(state: bytes) -> tuple[Shared, SharedTiming]:
+    # Nobody here writes to it, and it is asked for at every look.
+    read = unpacked(state)
     if read is None:
         blank = Learner(0, 1.0)
         read = blank.shared, blank.timing
     return read
 
 
-def _outlook(rows: Floats, passed: Floats, shared: Shared) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+def _outlook(rows: Floats, passed: Floats, shared: Shared) -> tuple[Floats, Floats, Floats]:
     shape, exposure, weight = _beliefs(rows, shared)
     mean = (weight * shape / exposure).sum(axis=1)
-    low, high = rates_between(said(rows, len(HALF_LIVES)), shared.prior, LEVEL)
     stretch, more = np.log1p(passed[:, None] / exposure), np.where(shape == 1.0, 1e-12, 1.0 - shape)
     fresh = (weight * np.exp(-shape * stretch)).sum(axis=1)
     # exposure·∫ e^((1−shape)·l) dl up to log(1 + t/exposure) is the time for which it is fresh
     age = passed - (weight * exposure * np.expm1(more * stretch) / more).sum(axis=1)
-    return mean, np.minimum(low, mean), np.maximum(high, mean), fresh, np.maximum(age, 0.0)
+    return mean, fresh, np.maximum(age, 0.0)
 
 
 def _beliefs(rows: Floats, shared: Shared) -> tuple[Floats, Floats, Floats]:

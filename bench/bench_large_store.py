@@ -1,0 +1,166 @@
+"""A million sources in one SQLite file, as a user meets them: added from a list, started, asked about, polled.
+
+Commands are processes of their own; what they used is user and system time, the wall clock stands beside it. Sources
+answer over loopback. `status` is asked of a fleet that knows its sources: every belief has been taught, due times are
+spread over a day.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import numpy as np
+
+from bench_run import memory, recorded, serving, spent
+from bench_store import BATCH, BODY, SPREAD
+from harness import Table
+from unstale.adapters.sqlite_store import SqliteStore
+from unstale.core.learning.learner import Learner
+from unstale.core.learning.state import WIDTH, kept
+from unstale.keeper.outcomes import Answer
+from unstale.ports import LEARNER, Entry
+
+SETTINGS = """
+store = "fleet.db"
+budget = "600/min"
+[http]
+allow_networks = ["127.0.0.0/8"]
+"""
+HOSTS = 200
+#: polls that are claimed and recorded in the file by itself
+POLLS = 20_000
+PATIENCE = 240.0
+
+
+def command(folder: Path, *words: str) -> tuple[float, float, str]:
+    """Seconds by the clock, seconds of all cores and what was printed, of one command."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run([sys.executable, "-m", "unstale", *words], cwd=folder, capture_output=True, check=False)
+    took, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode in (0, 1), done.stderr.decode()[-2000:]
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return took, used, done.stdout.decode()
+
+
+def listed(folder: Path, sources: int, port: int) -> None:
+    """A list as people keep them, an address a line."""
+    with (folder / "sources.txt").open("w", encoding="utf-8") as lines:
+        for n in range(sources):
+            lines.write(f"http://127.0.{1 + n % HOSTS // 250}.{1 + n % HOSTS % 250}:{port}/page/{n:x}\n")
+
+
+def first_poll(folder: Path) -> tuple[float, float, float]:
+    """Seconds from the start of `unstale run` to the first poll that the store holds, CPU until then, and MB."""
+    with closing(apsw.Connection(str(folder / "fleet.db"))) as db:
+        before, began = recorded(db), time.perf_counter()
+        with (folder / "said").open("w", encoding="utf-8") as said:
+            engine = subprocess.Popen(
+                [sys.executable, "-m", "unstale", "run", "--no-serve"], cwd=folder, stdout=said, stderr=said
+            )
+        try:
+            while recorded(db) == before:
+                assert time.perf_counter() < began + PATIENCE, (folder / "said").read_text("utf-8")[-2000:]
+                time.sleep(0.02)
+            took, used = time.perf_counter() - began, spent(engine.pid)
+            # A plan is made in these seconds: it is the most that it holds.
+            time.sleep(15.0)
+            most = memory(engine.pid)
+        finally:
+            engine.terminate()
+            engine.wait(60)
+    return took, used, most
+
+
+def teach(path: Path) -> None:
+    """Every source was polled a few times, and is due at some time of the day to come, some of them now."""
+    rng, now = np.random.default_rng(1), time.time()
+    with closing(SqliteStore(path)) as store:
+        ids = store.fleet(WIDTH).source
+        learner = Learner(len(ids), 1e5, start=now - 3 * SPREAD)
+        every, often = np.arange(len(ids)), 10.0 ** rng.uniform(-6.0, -4.0, len(ids))
+        for day in (3.0, 2.0, 1.0):
+            at = now - SPREAD * (day - rng.random(len(ids)))
+            learner.observe(every, at, rng.random(len(ids)) < -np.expm1(-often * SPREAD))
+        store.record([], settings={LEARNER: kept(learner)})
+    columns, due = learner.columns, now + rng.uniform(-600.0, SPREAD, len(ids))
+    beliefs = [row.tobytes() for row in columns.rows]
+    with closing(apsw.Connection(str(path))) as db:
+        db.execute("BEGIN IMMEDIATE")
+        db.executemany(
+            "UPDATE beliefs SET due = ?, last = ?, found = ?, belief = ? WHERE source = ?",
+            zip(due.tolist(), columns.last.tolist(), columns.found.tolist(), beliefs, ids.tolist(), strict=True),
+        )
+        db.execute("DELETE FROM sched")
+        db.execute("INSERT INTO sched SELECT due, source FROM beliefs ORDER BY due, source")
+        db.execute("COMMIT")
+
+
+def written(pid: int) -> int:
+    """Bytes that a process has handed to the system for files."""
+    fields = Path(f"/proc/{pid}/io").read_text().split()
+    return int(fields[fields.index("wchar:") + 1])
+
+
+def claim_and_record(path: Path) -> tuple[float, float, float]:
+    """Seconds by the clock and of all cores, and bytes written, per poll that found nothing new, in batches."""
+    rng = np.random.default_rng(2)
+    belief, now = bytes(8 * WIDTH), time.time() + SPREAD
+    with closing(SqliteStore(path)) as store:
+        took, used, wrote = -time.perf_counter(), -time.process_time(), -written(os.getpid())
+        for _ in range(POLLS // BATCH):
+            claims = store.claim(now, BATCH, lease=60.0, owner="bench")
+            waits = rng.uniform(1.0, SPREAD, BATCH).tolist()
+            entries = [
+                Entry(claim, Answer.UNCHANGED, now, now + wait, belief, received=BODY)
+                for claim, wait in zip(claims, waits, strict=True)
+            ]
+            assert all(store.record(entries))
+        took, used, wrote = took + time.perf_counter(), used + time.process_time(), wrote + written(os.getpid())
+    return took / POLLS, used / POLLS, wrote / POLLS
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sources", type=int, default=1_000_000)
+    parser.add_argument("--keep", metavar="FOLDER", help="work here and leave everything")
+    parser.add_argument("--dry", action="store_true", help="write no table")
+    options = parser.parse_args()
+    table = Table("large_store", f"{options.sources:,} sources in one SQLite file")
+    with tempfile.TemporaryDirectory() as name, serving() as port:
+        folder = Path(options.keep or name)
+        folder.mkdir(exist_ok=True)
+        (folder / "unstale.toml").write_text(SETTINGS)
+        listed(folder, options.sources, port)
+        took, used, _ = command(folder, "add", "--from", "sources.txt")
+        table.row("add from a list", "unstale add --from", took, used, used / 15.0, 1)
+        table.fact("add, CPU seconds", f"{used:.1f}", "15")
+        took, used, most = first_poll(folder)
+        table.row("first poll after the start, nothing known", "unstale run", took, used, took / 3.0, 1)
+        teach(folder / "fleet.db")
+        took, used, more = first_poll(folder)
+        table.row("first poll after the start, all known", "unstale run", took, used, took / 3.0, 1)
+        table.fact("first poll, seconds", f"{took:.2f}", "3")
+        table.fact("memory of the engine, MB", f"{max(most, more):.0f}", "400")
+        statuses = [command(folder, "status") for _ in range(3)]
+        took, used = sorted(one[:2] for one in statuses)[1]
+        table.row("status", "unstale status", took, used, took / 0.5, 3)
+        table.fact("status, seconds", f"{took:.2f}", "0.5")
+        took, used, wrote = claim_and_record(folder / "fleet.db")
+        table.row("claim and record, per poll", "store", took, used, used / 20e-6, 1)
+        table.fact("claim and record, CPU µs per poll", f"{used * 1e6:.1f}", "20")
+        table.fact("written per poll, bytes", f"{wrote:.0f}", "1,500")
+    if not options.dry:
+        table.write()
+
+
+if __name__ == "__main__":
+    main()
