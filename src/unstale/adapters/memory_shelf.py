@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from unstale.adapters.memory_entries import Known
 from unstale.adapters.store_shared import NEWEST, packed
 from unstale.keeper.outcomes import Answer
 from unstale.ports import (
@@ -19,6 +20,7 @@ from unstale.ports import (
     Head,
     Holding,
     HostCount,
+    KeptEntry,
     Listing,
     Observation,
     Price,
@@ -49,6 +51,7 @@ class Kept:
     lease: Lease | None = None
     observations: list[Observation] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
+    entries: Known = field(default_factory=dict)
     #: from where its belief was begun anew, if it was
     anew: Checkpoint | None = None
 
@@ -132,6 +135,16 @@ class MemoryShelf:
     def observations(self, source: int, limit: int = 1000) -> list[Observation]:
         """What polls taught, newest first."""
         return self._sources[source].observations[::-1][:limit] if source in self._sources else []
+
+    def kept_entries(self, source: int, limit: int = 1000, before: int | None = None) -> list[KeptEntry]:
+        """The entries of a feed, those that were seen last first."""
+        known = [one for _, one in self._sources[source].entries.values()] if source in self._sources else []
+        found = [one for one in known if before is None or one.number < before]
+        return sorted(found, key=lambda one: -one.number)[:limit]
+
+    def entry_count(self, source: int) -> int:
+        """How many entries of a feed are kept."""
+        return len(self._sources[source].entries) if source in self._sources else 0
 
     def prices(self, since: float) -> list[Price]:
         """The published prices from a time on, oldest first."""

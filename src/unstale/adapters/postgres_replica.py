@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from unstale.adapters import postgres_columns, postgres_copies
+from unstale.adapters import postgres_columns, postgres_copies, postgres_entries
 from unstale.adapters.postgres_catalogue import place
 from unstale.adapters.postgres_shelf import PostgresShelf
 from unstale.adapters.store_shared import observation
-from unstale.ports import Checkpoint, Copy, Epoch, Holding, Observation, Price
+from unstale.ports import Checkpoint, Copy, Epoch, Holding, KeptEntry, Observation, Price
 
 
 class PostgresReplica(PostgresShelf):
@@ -43,6 +43,14 @@ class PostgresReplica(PostgresShelf):
             observation(source, token, at, answer, elapsed, modified, size, reason, epoch, told)
             for token, at, answer, elapsed, modified, size, reason, _, epoch, told, _ in rows
         ]
+
+    def kept_entries(self, source: int, limit: int = 1000, before: int | None = None) -> list[KeptEntry]:
+        """The entries of a feed, those that were seen last first."""
+        return self._read(lambda db: postgres_entries.read(db, source, limit, before))
+
+    def entry_count(self, source: int) -> int:
+        """How many entries of a feed are kept."""
+        return self._read(lambda db: postgres_entries.count(db, source))
 
     def prices(self, since: float) -> list[Price]:
         """The published prices from a time on, oldest first."""

@@ -23,6 +23,7 @@ from unstale.ports.summaries import (
     Head,
     Holding,
     HostCount,
+    KeptEntry,
     Recent,
 )
 
@@ -190,6 +191,20 @@ class Replica(Protocol):
         """What is held of those that are sources and not paused, by address."""
 
 
+class Entries(Protocol):
+    """The entries of feeds, each once, however often a feed tells it.
+
+    A new version of a feed adds its entries in the transaction that records it. Of one feed at most `MOST_ENTRIES` are
+    kept, and what it has dropped goes with the horizon, as observations do; what it still has never does.
+    """
+
+    def kept_entries(self, source: int, limit: int = 1000, before: int | None = None) -> list[KeptEntry]:
+        """The entries of a feed, those that were seen last first; with `before`, those with lower numbers."""
+
+    def entry_count(self, source: int) -> int:
+        """How many entries of a feed are kept."""
+
+
 class Shelf(Protocol):
     """A store as servers read it: quick answers to one question each."""
 
@@ -259,7 +274,7 @@ class Outbox(Protocol):
         """`name` has been told everything up to this number."""
 
 
-class ReadStore(Opened, Catalogue, Replica, Shelf, Audit, Protocol):
+class ReadStore(Opened, Catalogue, Replica, Entries, Shelf, Audit, Protocol):
     """All that can be read of a store."""
 
 

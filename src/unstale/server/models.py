@@ -240,6 +240,20 @@ STATUS = model(
 SOURCES = model("Sources", record(sources=several(SOURCE), after=maybe(whole(1))))
 OBSERVATIONS = model("Observations", record(observations=several(OBSERVATION)))
 VERSIONS = model("Versions", record(versions=several(VERSION)))
+_WHEN = maybe(shapes.MOMENT)
+_FEED_ENTRY = record(
+    number=whole(1),
+    title=text(300),
+    link=text(2000),
+    time=text(60),
+    first_seen=_WHEN,
+    last_seen=_WHEN,
+    there=shapes.FLAG,
+    version=whole(1),
+    edits=whole(0),
+    edited_at=_WHEN,
+)
+ENTRIES = model("Entries", record(entries=several(_FEED_ENTRY), total=whole(0), before=maybe(whole(1))))
 ADDED = model("Added", record(ids=several(whole(1))))
 _WHICH = {
     "sources": several(whole(1), HINTED),
@@ -250,14 +264,8 @@ WHICH = model("Which", record([], **_WHICH))
 _TAGS = several(text(200, least=1), 100)
 EDITS = model("Edits", record([], **_WHICH, changes=CHANGES, add_tags=_TAGS, remove_tags=_TAGS))
 EDITED = model("Edited", record(edited=whole(0), unknown=whole(0)))
-SEARCHES = model(
-    "Searches",
-    record(
-        searches=several(
-            record(["name", "search"], name=text(100, least=1), search=text(500), sort=text(40), down=shapes.FLAG), 100
-        )
-    ),
-)
+_SEARCH = record(["name", "search"], name=text(100, least=1), search=text(500), sort=text(40), down=shapes.FLAG)
+SEARCHES = model("Searches", record(searches=several(_SEARCH, 100)))
 HINTED_AT = model("Hinted", record(hinted=whole(0), unknown=whole(0)))
 REMOVED = model("Removed", record(removed=whole(0), unknown=whole(0)))
 #: less or more could only be a slip: a poll in three years, a poll a microsecond

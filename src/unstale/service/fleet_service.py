@@ -25,6 +25,7 @@ from unstale.service.collections import CollectionView, collections
 from unstale.service.columns import SourceColumns
 from unstale.service.columns import read as read_columns
 from unstale.service.course import gathered
+from unstale.service.entries import FeedEntries, feed_entries
 from unstale.service.fleet_changes import FleetChanges
 from unstale.service.moment import ENGINE, Moment, Whole, engine_says, listed, reasons
 from unstale.service.preview import preview
@@ -193,6 +194,10 @@ class FleetService(FleetChanges):
         """The kept versions, newest first."""
         kept = self.store.editions([(source, version) for version in self.store.versions(source)])
         return [one for one in kept if one is not None]
+
+    def entries(self, source: int, limit: int = 1000, before: int | None = None) -> FeedEntries:
+        """The entries of a feed, newest first, also those that it has dropped; with `before`, the ones that follow."""
+        return feed_entries(self.store, source, limit, before)
 
     def beliefs(self, source: int) -> list[BeliefPoint]:
         """What was believed of a source after each of its newest polls, oldest first."""
