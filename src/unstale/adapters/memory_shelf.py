@@ -84,12 +84,13 @@ class MemoryShelf:
         paused: bool | None = None,
         tag: str | None = None,
         option: str | None = None,
+        title: str | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        `tag` is one that they have, `option` the name of one. To go through all, ask again after the last one.
+        `tag` is one that they have, `option` the name of one, `title` a part of theirs.
         """
         found = [
             source
@@ -101,6 +102,7 @@ class MemoryShelf:
             and paused in (None, kept.listing.paused)
             and (tag is None or tag in tags_of(kept.listing.options))
             and (option is None or option in kept.listing.options)
+            and (not title or _folded(title) in _folded(str(kept.listing.options.get("title", ""))))
         ]
         return found[:limit]
 
@@ -153,6 +155,10 @@ class MemoryShelf:
     def counters(self) -> dict[str, int]:
         """Totals since the store was made."""
         return {name: value for name, value in sorted(self._counters.items()) if value}
+
+    def total_cost(self) -> float:
+        """What one poll of each source costs, but of those that are paused."""
+        return math.fsum(kept.listing.cost for kept in self._sources.values() if not kept.listing.paused)
 
     def setting(self, name: str) -> bytes:
         """A named setting, empty if there is none."""

@@ -58,12 +58,13 @@ class PostgresCatalogue(PostgresLink):
         paused: bool | None = None,
         tag: str | None = None,
         option: str | None = None,
+        title: str | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        `tag` is one that they have, `option` the name of one. To go through all, ask again after the last one.
+        `tag` is one that they have, `option` the name of one, `title` a part of theirs.
         """
         asked = {
             'lower(address COLLATE "C") LIKE lower(%s COLLATE "C")': contains(text),
@@ -72,6 +73,7 @@ class PostgresCatalogue(PostgresLink):
             "paused = %s": paused,
             "options::jsonb->'tags' ? %s": tag,
             "options::jsonb ? %s": option,
+            'lower(options::jsonb->>\'title\' COLLATE "C") LIKE lower(%s COLLATE "C")': contains(title or ""),
         }
         given = {clause: value for clause, value in asked.items() if value is not None}
         where = " AND ".join(["id > %s", *given])

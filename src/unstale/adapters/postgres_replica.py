@@ -7,6 +7,7 @@ from typing import Any
 
 from unstale.adapters import postgres_columns, postgres_copies, postgres_entries
 from unstale.adapters.postgres_catalogue import place
+from unstale.adapters.postgres_schema import Connection, through_all
 from unstale.adapters.postgres_shelf import PostgresShelf
 from unstale.adapters.store_shared import observation
 from unstale.ports import Checkpoint, Copy, Epoch, Holding, KeptEntry, Observation, Price
@@ -61,6 +62,16 @@ class PostgresReplica(PostgresShelf):
         """Totals since the store was made."""
         query = "SELECT name, sum(value)::bigint FROM counters GROUP BY name HAVING sum(value) > 0 ORDER BY name"
         return dict(self._read(lambda db: db.execute(query).fetchall()))
+
+    def total_cost(self) -> float:
+        """What one poll of each source costs, but of those that are paused."""
+
+        def whole(db: Connection) -> float:
+            through_all(db)
+            row: Any = db.execute("SELECT coalesce(sum(cost), 0.0) FROM sources WHERE NOT paused").fetchone()
+            return float(row[0])
+
+        return self.at_once(whole)
 
     def setting(self, name: str) -> bytes:
         """A named setting, empty if there is none; nobody goes by the learner's state for having read another one."""

@@ -70,12 +70,13 @@ class SqliteCatalogue(SqliteFile):
         paused: bool | None = None,
         tag: str | None = None,
         option: str | None = None,
+        title: str | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        `tag` is one that they have, `option` the name of one. To go through all, ask again after the last one.
+        `tag` is one that they have, `option` the name of one, `title` a part of theirs.
         """
         asked = {
             "address LIKE ? ESCAPE '\\'": contains(text),
@@ -83,7 +84,10 @@ class SqliteCatalogue(SqliteFile):
             "kind = ?": kind,
             "paused = ?": None if paused is None else int(paused),
             "EXISTS (SELECT 1 FROM json_each(options, '$.tags') WHERE value = ?)": tag,
-            "EXISTS (SELECT 1 FROM json_each(options) WHERE key = ?)": option,
+            # Most options are not even read as JSON: their text does not have the name.
+            "EXISTS (SELECT 1 FROM (SELECT ? AS name) WHERE instr(options, name) AND "
+            "EXISTS (SELECT 1 FROM json_each(options) WHERE key = name))": option,
+            "json_extract(options, '$.title') LIKE ? ESCAPE '\\'": contains(title or ""),
         }
         given = {clause: value for clause, value in asked.items() if value is not None}
         where = " AND ".join(["id > ?", *given])

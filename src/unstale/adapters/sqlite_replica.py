@@ -74,6 +74,11 @@ class SqliteReplica(SqliteShelf):
             rows: Any = db.execute("SELECT name, value FROM counters ORDER BY name").fetchall()
         return dict(rows)
 
+    def total_cost(self) -> float:
+        """What one poll of each source costs, but of those that are paused."""
+        with self._reading() as db:
+            return float(db.execute("SELECT total(cost) FROM sources WHERE NOT paused").get or 0.0)
+
     def setting(self, name: str) -> bytes:
         """A named setting, empty if there is none."""
         with self._reading() as db:

@@ -134,12 +134,14 @@ class Catalogue(Protocol):
         paused: bool | None = None,
         tag: str | None = None,
         option: str | None = None,
+        title: str | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        `tag` is one that they have, `option` the name of one. To go through all, ask again after the last one.
+        `tag` is one that they have, `option` the name of one, `title` a part of theirs, with letters as in addresses.
+        To go through all, ask again after the last one.
         """
 
     def addresses(self) -> list[tuple[int, str]]:
@@ -173,14 +175,6 @@ class Replica(Protocol):
     def prices(self, since: float) -> list[Price]:
         """The published prices from a time on, oldest first."""
 
-    def counters(self) -> dict[str, int]:
-        """Totals since the store was made; claimed = recorded + given_back + expired + ended + those held now.
-
-        `ended` counts claims that pausing or removing ended, `dropped` entries that came without a claim, `edited`
-        the calls that added, replaced or removed sources: who holds the fleet in memory reads it anew then. `first`
-        counts first copies among what `changed`, `spent` what polls cost, in millionths, `requests` what they sent.
-        """
-
     def setting(self, name: str) -> bytes:
         """A named setting, empty if there is none."""
 
@@ -189,6 +183,21 @@ class Replica(Protocol):
 
     def held(self, addresses: Sequence[str]) -> dict[str, Holding]:
         """What is held of those that are sources and not paused, by address."""
+
+
+class Counted(Protocol):
+    """How much there is and was, told without reading it."""
+
+    def counters(self) -> dict[str, int]:
+        """Totals since the store was made; claimed = recorded + given_back + expired + ended + those held now.
+
+        `ended` counts claims that pausing or removing ended, `dropped` entries that came without a claim, `edited`
+        the calls that added, replaced or removed sources: who holds the fleet in memory reads it anew then. `first`
+        counts first copies among what `changed`, `spent` what polls cost, in millionths, `requests` what they sent.
+        """
+
+    def total_cost(self) -> float:
+        """What one poll of each source costs, but of those that are paused."""
 
 
 class Entries(Protocol):
@@ -274,7 +283,7 @@ class Outbox(Protocol):
         """`name` has been told everything up to this number."""
 
 
-class ReadStore(Opened, Catalogue, Replica, Entries, Shelf, Audit, Protocol):
+class ReadStore(Opened, Catalogue, Replica, Counted, Entries, Shelf, Audit, Protocol):
     """All that can be read of a store."""
 
 

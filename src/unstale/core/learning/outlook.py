@@ -96,6 +96,13 @@ def fresh_now(held: BelievedSources, now: float) -> tuple[Floats, Floats]:
     return np.where(np.isneginf(held.last), 0.0, fresh), (weight * shape / exposure).sum(axis=1)
 
 
+def age_now(held: BelievedSources, now: float) -> Floats:
+    """The expected age of each copy, infinite without one: of `outlook` another part that costs little."""
+    shared, timing = _state(held)
+    age = _expected(held.beliefs, all_passed(held.last, held.found, now, timing), shared)[2]
+    return np.where(np.isneginf(held.last), np.inf, age)
+
+
 def even_freshness(held: BelievedSources, weight: Floats, interval: float) -> float:
     """The freshness by weight if these sources were all polled at one even interval, as far as rates are known.
 
@@ -105,7 +112,7 @@ def even_freshness(held: BelievedSources, weight: Floats, interval: float) -> fl
     total = float(weight.sum())
     if total <= 0.0 or interval <= 0.0:
         return 0.0
-    age = _outlook(held.beliefs, np.full(len(weight), interval), _state(held)[0])[4]
+    age = _expected(held.beliefs, np.full(len(weight), interval), _state(held)[0])[2]
     return float(weight @ (1.0 - age / interval)) / total
 
 
@@ -128,14 +135,20 @@ def _state(held: BelievedSources) -> tuple[Shared, SharedTiming]:
 
 
 def _outlook(rows: Floats, passed: Floats, shared: Shared) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    mean, fresh, age = _expected(rows, passed, shared)
+    low, high = rates_between(said(rows, len(HALF_LIVES)), shared.prior, LEVEL)
+    return mean, np.minimum(low, mean), np.maximum(high, mean), fresh, age
+
+
+def _expected(rows: Floats, passed: Floats, shared: Shared) -> tuple[Floats, Floats, Floats]:
+    """The mean rate, the probability to be fresh and the expected age; how sure the rate is costs much more."""
     shape, exposure, weight = _beliefs(rows, shared)
     mean = (weight * shape / exposure).sum(axis=1)
-    low, high = rates_between(said(rows, len(HALF_LIVES)), shared.prior, LEVEL)
     stretch, more = np.log1p(passed[:, None] / exposure), np.where(shape == 1.0, 1e-12, 1.0 - shape)
     fresh = (weight * np.exp(-shape * stretch)).sum(axis=1)
     # exposure·∫ e^((1−shape)·l) dl up to log(1 + t/exposure) is the time for which it is fresh
     age = passed - (weight * exposure * np.expm1(more * stretch) / more).sum(axis=1)
-    return mean, np.minimum(low, mean), np.maximum(high, mean), fresh, np.maximum(age, 0.0)
+    return mean, fresh, np.maximum(age, 0.0)
 
 
 def _beliefs(rows: Floats, shared: Shared) -> tuple[Floats, Floats, Floats]:
