@@ -19,8 +19,8 @@ from disk import Disk
 from store_faults import SOURCES, judge, live
 
 from unstale.adapters.sqlite_replica import SqliteReplica
-from unstale.adapters.sqlite_schema import MIGRATIONS
 from unstale.adapters.sqlite_store import SqliteStore
+from unstale.adapters.sqlite_tables import MIGRATIONS
 from unstale.errors import StoreError
 from unstale.ports import Listing
 

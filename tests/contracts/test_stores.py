@@ -589,6 +589,31 @@ def test_of_a_feed_more_versions_are_kept(store: Any) -> None:
     assert (store.versions(1), store.versions(2)) == (list(range(40, 10, -1)), [40, 39, 38])
 
 
+def test_titles_are_searched_and_costs_added_up_without_reading_sources(store: Any) -> None:
+    said = ["Nine TRAINS", "50%_off", "Zürich trains", None, "trains"]
+    paused = len(said) - 1
+    store.add(
+        [
+            Listing(
+                f"http://{n}.example/", cost=1.5 + n, paused=n == paused, options={} if one is None else {"title": one}
+            )
+            for n, one in enumerate(said)
+        ],
+        0.0,
+    )
+    assert store.search(title="trains") == [1, 3, 5]
+    assert store.search(title="TRAINS", limit=2) == [1, 3]
+    assert store.search(title="0%_O") == [2]
+    assert store.search(title="%") == [2]
+    assert store.search(title="Zürich", paused=False) == [3]
+    assert store.search(title="") == [1, 2, 3, 4, 5]
+    assert store.search(option="title") == [1, 2, 3, 5]
+    assert store.search(option="itl") == []
+    assert store.total_cost() == 1.5 + 2.5 + 3.5 + 4.5
+    store.remove([1, 2, 3, 4, 5])
+    assert store.total_cost() == 0.0
+
+
 def test_a_belief_is_begun_anew_from_where_it_is_asked_for(store: Any) -> None:
     store.add(listed(2), 0.0)
     store.record([entry(one, 1.0, Answer.CHANGED, due=9.0, belief=ROW, body=Body(b"x")) for one in claim(store, 1.0)])

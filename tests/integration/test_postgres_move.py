@@ -38,6 +38,7 @@ def file(tmp_path: Path) -> Path:
     listings = [
         Listing(
             f"http://h{n % 7}.example/{n}",
+            "feed" if n % 4 == 0 else "http",
             weight=1.0 + n,
             host=f"h{n % 3}" if n % 2 else "",
             options={"n": n} if n % 5 == 0 else {},
@@ -52,7 +53,10 @@ def file(tmp_path: Path) -> Path:
         entries = []
         for claim in store.claim(now, 25, lease=60.0, owner="a"):
             answer = [Answer.UNCHANGED, Answer.CHANGED, Answer.FAILED][int(rng.integers(3))]
-            body = Body(rng.bytes(50) * 10, "text/plain", '"ü"', "Mon", b"print", "there", "peer")
+            shown = b"<item><guid>%d</guid><title>%d</title></item>"
+            data = b"".join(shown % (k, k + step % 2) for k in range(step, step - 3, -1))
+            data = b"<rss><channel>" + data + b"</channel></rss>" if claim.kind == "feed" else rng.bytes(50) * 10
+            body = Body(data, "text/plain", '"ü"', "Mon", b"print", "there", "peer")
             entries.append(
                 Entry(
                     claim,
@@ -87,6 +91,7 @@ def told(store: Any) -> dict[str, Any]:
         "settings": dict(fleet.settings),
         "listings": store.listings(ids),
         "copies": [[store.copy(source, version) for version in store.versions(source)] for source in ids],
+        "entries": [store.kept_entries(source) for source in ids],
         "observations": [repr(store.observations(source)).replace("\\x00", "\ufffd") for source in ids],
         "checkpoints": [store.checkpoint(source) for source in ids],
         "prices": store.prices(0.0),

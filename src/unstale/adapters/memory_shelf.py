@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from unstale.adapters.memory_entries import Known
 from unstale.adapters.store_shared import NEWEST, packed
 from unstale.keeper.outcomes import Answer
 from unstale.ports import (
@@ -19,6 +20,7 @@ from unstale.ports import (
     Head,
     Holding,
     HostCount,
+    KeptEntry,
     Listing,
     Observation,
     Price,
@@ -49,6 +51,7 @@ class Kept:
     lease: Lease | None = None
     observations: list[Observation] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
+    entries: Known = field(default_factory=dict)
     #: from where its belief was begun anew, if it was
     anew: Checkpoint | None = None
 
@@ -82,13 +85,14 @@ class MemoryShelf:
         tag: str | None = None,
         option: str | None = None,
         failing: bool | None = None,
+        title: str | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        `tag` is one that they have, `option` the name of one; `failing`, whether their last polls did. To go through
-        all, ask again after the last one.
+        `tag` is one that they have, `option` the name of one, `title` a part of theirs;
+        `failing`, whether their last polls did. To go through all, ask again after the last one.
         """
         found = [
             source
@@ -101,6 +105,7 @@ class MemoryShelf:
             and (tag is None or tag in tags_of(kept.listing.options))
             and (option is None or option in kept.listing.options)
             and failing in (None, kept.failures > 0)
+            and (not title or _folded(title) in _folded(str(kept.listing.options.get("title", ""))))
         ]
         return found[:limit]
 
@@ -136,6 +141,16 @@ class MemoryShelf:
         """What polls taught, newest first."""
         return self._sources[source].observations[::-1][:limit] if source in self._sources else []
 
+    def kept_entries(self, source: int, limit: int = 1000, before: int | None = None) -> list[KeptEntry]:
+        """The entries of a feed, those that were seen last first."""
+        known = [one for _, one in self._sources[source].entries.values()] if source in self._sources else []
+        found = [one for one in known if before is None or one.number < before]
+        return sorted(found, key=lambda one: -one.number)[:limit]
+
+    def entry_count(self, source: int) -> int:
+        """How many entries of a feed are kept."""
+        return len(self._sources[source].entries) if source in self._sources else 0
+
     def prices(self, since: float) -> list[Price]:
         """The published prices from a time on, oldest first."""
         return [price for price in self._prices if price.at >= since]
@@ -143,6 +158,10 @@ class MemoryShelf:
     def counters(self) -> dict[str, int]:
         """Totals since the store was made."""
         return {name: value for name, value in sorted(self._counters.items()) if value}
+
+    def total_cost(self) -> float:
+        """What one poll of each source costs, but of those that are paused."""
+        return math.fsum(kept.listing.cost for kept in self._sources.values() if not kept.listing.paused)
 
     def setting(self, name: str) -> bytes:
         """A named setting, empty if there is none."""

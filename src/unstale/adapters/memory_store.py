@@ -11,6 +11,8 @@ from typing import Literal
 
 import numpy as np
 
+from unstale.adapters import memory_entries
+from unstale.adapters.feed_versions import entries_in
 from unstale.adapters.memory_outbox import MemoryOutbox
 from unstale.adapters.memory_shelf import Kept, Lease
 from unstale.adapters.store_checks import (
@@ -293,3 +295,4 @@ class MemoryStore(MemoryOutbox):
             kept.copies.append(Copy(entry.claim.source, number, entry.polled_at, digest, body))
             del kept.copies[: -kept_versions(entry.claim, self._versions)]
             self._tell(entry, number, digest)
+            memory_entries.keep(kept.entries, number, entry.polled_at, entries_in(entry))

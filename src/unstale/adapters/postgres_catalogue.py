@@ -59,13 +59,14 @@ class PostgresCatalogue(PostgresLink):
         tag: str | None = None,
         option: str | None = None,
         failing: bool | None = None,
+        title: str | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        `tag` is one that they have, `option` the name of one; `failing`, whether their last polls did. To go through
-        all, ask again after the last one.
+        `tag` is one that they have, `option` the name of one, `title` a part of theirs;
+        `failing`, whether their last polls did. To go through all, ask again after the last one.
         """
         asked = {
             'lower(address COLLATE "C") LIKE lower(%s COLLATE "C")': contains(text),
@@ -75,6 +76,7 @@ class PostgresCatalogue(PostgresLink):
             "options::jsonb->'tags' ? %s": tag,
             "options::jsonb ? %s": option,
             "id IN (SELECT source FROM beliefs WHERE (failures > 0) = %s)": failing,
+            'lower(options::jsonb->>\'title\' COLLATE "C") LIKE lower(%s COLLATE "C")': contains(title or ""),
         }
         given = {clause: value for clause, value in asked.items() if value is not None}
         where = " AND ".join(["id > %s", *given])

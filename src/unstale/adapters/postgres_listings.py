@@ -78,7 +78,7 @@ def forgotten(db: Connection, sources: Sequence[int]) -> tuple[int, int]:
         ") SELECT token FROM chain)",
         (which,),
     )
-    for table in ("copies", "beliefs", "schedule", "checkpoints"):
+    for table in ("copies", "entries", "beliefs", "schedule", "checkpoints"):
         db.execute(f"DELETE FROM {table} WHERE source = ANY(%s)".encode(), (which,))
     gone = db.execute("DELETE FROM sources WHERE id = ANY(%s)", (which,)).rowcount
     return gone, ended

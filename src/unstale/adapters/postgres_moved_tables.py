@@ -158,6 +158,27 @@ def tables_of(db: Connection, there: apsw.Connection) -> list[MovedTable]:
             tidy,
         ),
         MovedTable(
+            "entries",
+            "SELECT source, number, name, digest, title, link, time, first_at, last_at, first_version, last_version, "
+            "edits, edited_at FROM entries ORDER BY source, number",
+            (
+                ("source", "int8"),
+                ("number", "int8"),
+                ("name", "bytea"),
+                ("digest", "bytea"),
+                ("title", "text"),
+                ("link", "text"),
+                ("time", "text"),
+                ("first_at", "float8"),
+                ("last_at", "float8"),
+                ("first_version", "int4"),
+                ("last_version", "int4"),
+                ("edits", "int4"),
+                ("edited_at", "float8"),
+            ),
+            same,
+        ),
+        MovedTable(
             "copies",
             "SELECT c.source, c.version, c.taken_at, t.digest, t.size, t.body, c.media_type, c.etag, c.last_modified, "
             "c.fingerprint, c.address, c.via FROM copies c JOIN contents t ON t.id = c.content "

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
 
-from unstale.adapters import postgres_copies, postgres_outbox
+from unstale.adapters import postgres_copies, postgres_entries, postgres_outbox
+from unstale.adapters.feed_versions import Told
 from unstale.adapters.postgres_columns import PRICE
 from unstale.adapters.postgres_observations import checkpoint, observe
 from unstale.adapters.postgres_schema import Connection
@@ -14,8 +15,13 @@ from unstale.adapters.store_shared import answered
 from unstale.ports import LEARNER, Entry, Price
 
 
-def record(db: Connection, mine: Sequence[Entry], versions: int, horizon: float, epoch: int) -> None:
-    """Observations, copies, beliefs, due times and events of polls whose claims were held, which they are no longer."""
+def record(
+    db: Connection, mine: Sequence[Entry], told: Mapping[int, Told], versions: int, horizon: float, epoch: int
+) -> None:
+    """Observations, copies, beliefs, due times and events of polls whose claims were held, which they are no longer.
+
+    `told` has the entries of feeds, by tokens.
+    """
     # Rows are locked in the order of their sources.
     mine = sorted(mine, key=lambda entry: entry.claim.source)
     checkpoint(db, mine, horizon)
@@ -47,6 +53,10 @@ def record(db: Connection, mine: Sequence[Entry], versions: int, horizon: float,
         (sources, [float(e.due) for e in mine], [_span(e) for e in mine]),
     )
     new = [(e, version, digest) for e, (version, digest) in zip(mine, numbered, strict=True) if digest]
+    for e, version, _ in new:
+        if e.claim.token in told:
+            postgres_entries.keep(db, e.claim.source, version, e.polled_at, told[e.claim.token])
+            postgres_entries.drop(db, e.claim.source, version, e.polled_at - horizon)
     postgres_outbox.append(db, new, horizon)
 
 

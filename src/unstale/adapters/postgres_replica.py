@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from unstale.adapters import postgres_columns, postgres_copies
+from unstale.adapters import postgres_columns, postgres_copies, postgres_entries
 from unstale.adapters.postgres_catalogue import place
+from unstale.adapters.postgres_schema import Connection, through_all
 from unstale.adapters.postgres_shelf import PostgresShelf
 from unstale.adapters.store_shared import observation
-from unstale.ports import Checkpoint, Copy, Epoch, Holding, Observation, Price
+from unstale.ports import Checkpoint, Copy, Epoch, Holding, KeptEntry, Observation, Price
 
 
 class PostgresReplica(PostgresShelf):
@@ -44,6 +45,14 @@ class PostgresReplica(PostgresShelf):
             for token, at, answer, elapsed, modified, size, reason, _, epoch, told, _ in rows
         ]
 
+    def kept_entries(self, source: int, limit: int = 1000, before: int | None = None) -> list[KeptEntry]:
+        """The entries of a feed, those that were seen last first."""
+        return self._read(lambda db: postgres_entries.read(db, source, limit, before))
+
+    def entry_count(self, source: int) -> int:
+        """How many entries of a feed are kept."""
+        return self._read(lambda db: postgres_entries.count(db, source))
+
     def prices(self, since: float) -> list[Price]:
         """The published prices from a time on, oldest first."""
         query = f"SELECT {postgres_columns.PRICE} FROM prices WHERE at >= %s ORDER BY id".encode()
@@ -53,6 +62,16 @@ class PostgresReplica(PostgresShelf):
         """Totals since the store was made."""
         query = "SELECT name, sum(value)::bigint FROM counters GROUP BY name HAVING sum(value) > 0 ORDER BY name"
         return dict(self._read(lambda db: db.execute(query).fetchall()))
+
+    def total_cost(self) -> float:
+        """What one poll of each source costs, but of those that are paused."""
+
+        def whole(db: Connection) -> float:
+            through_all(db)
+            row: Any = db.execute("SELECT coalesce(sum(cost), 0.0) FROM sources WHERE NOT paused").fetchone()
+            return float(row[0])
+
+        return self.at_once(whole)
 
     def setting(self, name: str) -> bytes:
         """A named setting, empty if there is none; nobody goes by the learner's state for having read another one."""

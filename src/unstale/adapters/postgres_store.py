@@ -10,9 +10,18 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, TypeVar
 
-from unstale.adapters import postgres_claims, postgres_copies, postgres_members, postgres_outbox, postgres_recording
+from unstale.adapters import (
+    postgres_claims,
+    postgres_copies,
+    postgres_entries,
+    postgres_members,
+    postgres_outbox,
+    postgres_recording,
+)
+from unstale.adapters.feed_versions import told_by, untaken
 from unstale.adapters.postgres_failover import notice_failover
 from unstale.adapters.postgres_hosts import Grants
 from unstale.adapters.postgres_link import PATIENCE, server_time
@@ -20,13 +29,7 @@ from unstale.adapters.postgres_listings import forgotten, listed
 from unstale.adapters.postgres_observations import cover, forget
 from unstale.adapters.postgres_replica import PostgresReplica
 from unstale.adapters.postgres_schema import EDITING, Connection, connect, lock, migrate, worded
-from unstale.adapters.store_checks import (
-    check_claim,
-    check_due,
-    check_entries,
-    check_listings,
-    check_names,
-)
+from unstale.adapters.store_checks import check_claim, check_due, check_entries, check_listings, check_names
 from unstale.adapters.store_shared import HORIZON, VERSIONS, tally
 from unstale.core.checks import number
 from unstale.errors import require
@@ -133,6 +136,9 @@ class PostgresStore(PostgresReplica):
         """Observations, copies, beliefs, due times, settings and a price, in one transaction."""
         check_entries(entries)
         self._cover(entries)
+        told = told_by(entries)
+        for source, earlier in untaken(self, entries, told):
+            self._write(partial(postgres_entries.take_up, source=source, earlier=earlier))
 
         def work(db: Connection, again: bool) -> list[bool]:
             tokens = [entry.claim.token for entry in entries]
@@ -146,15 +152,9 @@ class PostgresStore(PostgresReplica):
                 done = {token for token, _ in set(rows) & {(e.claim.token, e.claim.source) for e in entries}}
             mine = [entry for entry in entries if entry.claim.token in held]
             if mine:
-                postgres_recording.record(db, mine, self._versions, self._horizon, self._epoch)
+                postgres_recording.record(db, mine, told, self._versions, self._horizon, self._epoch)
             missing = len(entries) - len(mine) - len(done - held)
-            self._count(
-                db,
-                {
-                    **tally(mine),
-                    "dropped": missing,
-                },
-            )
+            self._count(db, {**tally(mine), "dropped": missing})
             self._publish(db, mine, settings or {}, price)
             return [token in held or token in done for token in tokens]
 

@@ -113,5 +113,15 @@ ALTER TABLE schedule ADD COLUMN span real NOT NULL DEFAULT 0;
 CREATE TABLE tallies(id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, value bytea NOT NULL);
 """
 
+_V5 = """
+-- the entries of feeds by themselves, each once: `name` is what it is known by, `digest` another one once it was edited
+CREATE TABLE entries(
+    source bigint NOT NULL, number bigint NOT NULL, name bytea NOT NULL, digest bytea NOT NULL, title text NOT NULL,
+    link text NOT NULL, time text NOT NULL, first_at float8 NOT NULL, last_at float8 NOT NULL,
+    first_version integer NOT NULL, last_version integer NOT NULL, edits integer NOT NULL, edited_at float8,
+    PRIMARY KEY(source, number), UNIQUE(source, name)
+);
+"""
+
 #: the step from version i to version i + 1
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4)
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5)

@@ -72,23 +72,27 @@ class SqliteCatalogue(SqliteFile):
         tag: str | None = None,
         option: str | None = None,
         failing: bool | None = None,
+        title: str | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        `tag` is one that they have, `option` the name of one; `failing`, whether their last polls did. To go through
-        all, ask again after the last one.
+        `tag` is one that they have, `option` the name of one, `title` a part of theirs;
+        `failing`, whether their last polls did. To go through all, ask again after the last one.
         """
         asked = {
-            "address LIKE ? ESCAPE '\\'": contains(text) if text else None,
+            "address LIKE ? ESCAPE '\\'": contains(text),
             "host = (SELECT id FROM hosts WHERE name = ?)": host,
             "kind = ?": kind,
             "paused = ?": None if paused is None else int(paused),
             # Most have none, and opening them takes as long as all the rest.
             "options IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(options, '$.tags') WHERE value = ?)": tag,
-            "options IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(options) WHERE key = ?)": option,
+            # Most options are not even read as JSON: their text does not have the name.
+            "EXISTS (SELECT 1 FROM (SELECT ? AS name) WHERE instr(options, name) AND "
+            "EXISTS (SELECT 1 FROM json_each(options) WHERE key = name))": option,
             "id IN (SELECT source FROM beliefs WHERE (failures > 0) = ?)": None if failing is None else int(failing),
+            "json_extract(options, '$.title') LIKE ? ESCAPE '\\'": contains(title or ""),
         }
         given = {clause: value for clause, value in asked.items() if value is not None}
         where = " AND ".join(["id > ?", *given])

@@ -180,6 +180,12 @@ _TABLES = (
         "token, source, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch, told",
         "token",
     ),
+    _same(
+        "entries",
+        "source, number, name, digest, title, link, time, first_at, last_at, first_version, last_version, edits, "
+        "edited_at",
+        "source, number",
+    ),
     _same("members", "collection, source, address, time, tag, told", "collection, source"),
     _Kept(
         "copies",

@@ -9,14 +9,14 @@ from typing import Any
 
 import apsw
 
-from unstale.adapters import sqlite_copies
+from unstale.adapters import sqlite_copies, sqlite_entries
 from unstale.adapters.sqlite_catalogue import PRICE
 from unstale.adapters.sqlite_file import worded
 from unstale.adapters.sqlite_schema import connect_reading
 from unstale.adapters.sqlite_shelf import SqliteShelf
 from unstale.adapters.store_shared import observation
 from unstale.errors import StoreError, sentence
-from unstale.ports import Checkpoint, Copy, Epoch, Holding, Observation, Price
+from unstale.ports import Checkpoint, Copy, Epoch, Holding, KeptEntry, Observation, Price
 
 
 class SqliteReplica(SqliteShelf):
@@ -52,6 +52,16 @@ class SqliteReplica(SqliteShelf):
             for token, _, at, answer, elapsed, modified, size, reason, _, epoch, told in rows
         ]
 
+    def kept_entries(self, source: int, limit: int = 1000, before: int | None = None) -> list[KeptEntry]:
+        """The entries of a feed, those that were seen last first."""
+        with self._reading() as db:
+            return sqlite_entries.read(db, source, limit, before)
+
+    def entry_count(self, source: int) -> int:
+        """How many entries of a feed are kept."""
+        with self._reading() as db:
+            return sqlite_entries.count(db, source)
+
     def prices(self, since: float) -> list[Price]:
         """The published prices from a time on, oldest first."""
         with self._reading() as db:
@@ -63,6 +73,11 @@ class SqliteReplica(SqliteShelf):
         with self._reading() as db:
             rows: Any = db.execute("SELECT name, value FROM counters ORDER BY name").fetchall()
         return dict(rows)
+
+    def total_cost(self) -> float:
+        """What one poll of each source costs, but of those that are paused."""
+        with self._reading() as db:
+            return float(db.execute("SELECT total(cost) FROM sources WHERE NOT paused").get or 0.0)
 
     def setting(self, name: str) -> bytes:
         """A named setting, empty if there is none."""

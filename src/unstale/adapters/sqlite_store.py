@@ -21,12 +21,14 @@ import apsw
 from unstale.adapters import (
     sqlite_claims,
     sqlite_copies,
+    sqlite_entries,
     sqlite_epochs,
     sqlite_listings,
     sqlite_members,
     sqlite_outbox,
     sqlite_recording,
 )
+from unstale.adapters.feed_versions import told_by, untaken
 from unstale.adapters.sqlite_catalogue import PRICE
 from unstale.adapters.sqlite_claims import PUT_BACK, count, spend, take_out
 from unstale.adapters.sqlite_replica import SqliteReplica
@@ -89,7 +91,7 @@ class SqliteStore(SqliteReplica):
                 which,
             )
             sqlite_epochs.release(db, stamps)
-            for table in ("copies", "beliefs", "checkpoints"):
+            for table in ("copies", "entries", "beliefs", "checkpoints"):
                 db.executemany(f"DELETE FROM {table} WHERE source = ?", which)
             gone = len(db.executemany("DELETE FROM sources WHERE id = ? RETURNING id", which).fetchall())
             count(db, {"edited": bool(gone)})
@@ -113,6 +115,11 @@ class SqliteStore(SqliteReplica):
     ) -> list[bool]:
         """Observations, copies, beliefs, due times, settings and a price, in one transaction."""
         check_entries(entries)
+        told = told_by(entries)
+        for source, earlier in untaken(self, entries, told):
+            with self._writing() as db:
+                for one in earlier:
+                    sqlite_entries.keep(db, source, *one)
         with self._writing() as db:
             held = spend(db, entries)
             mine = [entry for entry in entries if entry.claim.token in held]
@@ -123,6 +130,10 @@ class SqliteStore(SqliteReplica):
             kept = [self._keep(db, entry) for entry in mine]
             sqlite_recording.stand(db, mine, [version for version, _ in kept])
             new = [(e, version, digest) for e, (version, digest) in zip(mine, kept, strict=True) if digest]
+            for e, version, _ in new:
+                if e.claim.token in told:
+                    sqlite_entries.keep(db, e.claim.source, version, e.polled_at, told[e.claim.token])
+                    sqlite_entries.drop(db, e.claim.source, version, limit)
             count(
                 db,
                 {

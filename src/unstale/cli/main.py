@@ -40,6 +40,7 @@ GROUPS = {
         "tables": ("unstale.cli.tables", "Copies of tables: what is held, what changed in their schemas, dbt."),
         "diff": ("unstale.cli.differing", "What changed in a source between two of its versions?"),
         "signals": ("unstale.cli.signals", "What tells of many sources, and is it true?"),
+        "entries": ("unstale.cli.feed_entries", "What has a feed told of, also what it has dropped since?"),
         "history": ("unstale.cli.copies", "What did the polls of a source find?"),
         "export": ("unstale.cli.sources", "Write all sources to a list."),
         "import": ("unstale.cli.adding", "Take over the sources of a list."),

@@ -23,6 +23,7 @@ from unstale.ports.summaries import (
     Head,
     Holding,
     HostCount,
+    KeptEntry,
     Recent,
 )
 
@@ -134,13 +135,14 @@ class Catalogue(Protocol):
         tag: str | None = None,
         option: str | None = None,
         failing: bool | None = None,
+        title: str | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        `tag` is one that they have, `option` the name of one; `failing`, whether their last polls did. To go through
-        all, ask again after the last one.
+        `tag` is one that they have, `option` the name of one, `title` a part of theirs, with letters as in addresses;
+        `failing`, whether their last polls did. To go through all, ask again after the last one.
         """
 
     def addresses(self) -> list[tuple[int, str]]:
@@ -174,14 +176,6 @@ class Replica(Protocol):
     def prices(self, since: float) -> list[Price]:
         """The published prices from a time on, oldest first."""
 
-    def counters(self) -> dict[str, int]:
-        """Totals since the store was made; claimed = recorded + given_back + expired + ended + those held now.
-
-        `ended` counts claims that pausing or removing ended, `dropped` entries that came without a claim, `edited`
-        the calls that added, replaced or removed sources: who holds the fleet in memory reads it anew then. `first`
-        counts first copies among what `changed`, `spent` what polls cost, in millionths, `requests` what they sent.
-        """
-
     def setting(self, name: str) -> bytes:
         """A named setting, empty if there is none."""
 
@@ -190,6 +184,35 @@ class Replica(Protocol):
 
     def held(self, addresses: Sequence[str]) -> dict[str, Holding]:
         """What is held of those that are sources and not paused, by address."""
+
+
+class Counted(Protocol):
+    """How much there is and was, told without reading it."""
+
+    def counters(self) -> dict[str, int]:
+        """Totals since the store was made; claimed = recorded + given_back + expired + ended + those held now.
+
+        `ended` counts claims that pausing or removing ended, `dropped` entries that came without a claim, `edited`
+        the calls that added, replaced or removed sources: who holds the fleet in memory reads it anew then. `first`
+        counts first copies among what `changed`, `spent` what polls cost, in millionths, `requests` what they sent.
+        """
+
+    def total_cost(self) -> float:
+        """What one poll of each source costs, but of those that are paused."""
+
+
+class Entries(Protocol):
+    """The entries of feeds, each once, however often a feed tells it.
+
+    A new version of a feed adds its entries in the transaction that records it. Of one feed at most `MOST_ENTRIES` are
+    kept, and what it has dropped goes with the horizon, as observations do; what it still has never does.
+    """
+
+    def kept_entries(self, source: int, limit: int = 1000, before: int | None = None) -> list[KeptEntry]:
+        """The entries of a feed, those that were seen last first; with `before`, those with lower numbers."""
+
+    def entry_count(self, source: int) -> int:
+        """How many entries of a feed are kept."""
 
 
 class Shelf(Protocol):
@@ -261,7 +284,7 @@ class Outbox(Protocol):
         """`name` has been told everything up to this number."""
 
 
-class ReadStore(Opened, Catalogue, Replica, Shelf, Audit, Protocol):
+class ReadStore(Opened, Catalogue, Replica, Counted, Entries, Shelf, Audit, Protocol):
     """All that can be read of a store."""
 
 

@@ -48,6 +48,26 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptEntry:
+    """An entry of a feed, kept by itself: also long after the feed has dropped it. Newer ones have higher numbers.
+
+    It was in the feed from `first_at` until `last_at` at least, in the versions from `first_version` to
+    `last_version`; `edits` counts the versions in which it said something else than before, the last at `edited_at`.
+    """
+
+    number: int
+    title: str
+    link: str
+    time: str
+    first_at: float
+    last_at: float
+    first_version: int
+    last_version: int
+    edits: int = 0
+    edited_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Announced:
     """A copy as it is told to other replicas: `as_of` is when it was last known equal to its source."""
 

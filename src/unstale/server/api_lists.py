@@ -8,8 +8,8 @@ from typing import Any
 
 from unstale.ports import Listing, tags_of
 from unstale.secrecy import shown_address
-from unstale.server import models
 from unstale.server.endpoints import Call, Endpoint
+from unstale.server.list_models import LIST, LIST_TAKEN
 from unstale.service import FleetService
 
 #: sources and problems that one answer tells of
@@ -34,8 +34,8 @@ class Lists:
                 "Read a list of sources as people keep them: addresses one a line, CSV, JSON lines, OPML, a sitemap, "
                 "or what another monitor exported. Nothing is added unless `add` is said, and nothing of a list with "
                 "bad lines unless `keep_good` is.",
-                models.LIST_TAKEN,
-                takes=models.LIST,
+                LIST_TAKEN,
+                takes=LIST,
             )
         ]
 

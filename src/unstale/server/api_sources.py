@@ -97,6 +97,15 @@ class Sources:
                 "Its kept versions, newest first; each is at /copies/ID?version=N.",
                 models.VERSIONS,
             ),
+            Endpoint(
+                "GET",
+                f"{one}/entries",
+                self.entries,
+                "The entries of a feed, newest first, also those that it has dropped; "
+                "`before` of the answer asks for those that follow.",
+                models.ENTRIES,
+                query={"limit": whole(1, LISTED), "before": whole(1, _ALL)},
+            ),
             Endpoint("GET", f"{one}/explain", self.explain, "Why it is polled as often as it is.", models.EXPLANATION),
             Endpoint(
                 "POST", f"{one}/hint", self.hint, "Say that it may have changed: it is due now.", models.HINTED_AT, 202
@@ -172,6 +181,12 @@ class Sources:
         await self.known(call.source)
         found = await asyncio.to_thread(self._service.versions, call.source)
         return {"versions": [history_documents.version(one) for one in found]}
+
+    async def entries(self, call: Call) -> Any:
+        """What a feed told of; nothing of what is no feed."""
+        await self.known(call.source)
+        asked = call.query.get("limit", 100), call.query.get("before")
+        return history_documents.entries(await asyncio.to_thread(self._service.entries, call.source, *asked))
 
     async def explain(self, call: Call) -> Any:
         """One sentence and its numbers."""

@@ -248,6 +248,20 @@ STATUS = model(
 SOURCES = model("Sources", record(sources=several(SOURCE), after=maybe(whole(1))))
 OBSERVATIONS = model("Observations", record(observations=several(OBSERVATION)))
 VERSIONS = model("Versions", record(versions=several(VERSION)))
+_WHEN = maybe(shapes.MOMENT)
+_FEED_ENTRY = record(
+    number=whole(1),
+    title=text(300),
+    link=text(2000),
+    time=text(60),
+    first_seen=_WHEN,
+    last_seen=_WHEN,
+    there=shapes.FLAG,
+    version=whole(1),
+    edits=whole(0),
+    edited_at=_WHEN,
+)
+ENTRIES = model("Entries", record(entries=several(_FEED_ENTRY), total=whole(0), before=maybe(whole(1))))
 ADDED = model("Added", record(ids=several(whole(1))))
 _WHICH = {
     "sources": several(whole(1), HINTED),
@@ -255,17 +269,11 @@ _WHICH = {
     "search": {**text(500), "description": "All that fulfil a search, like `tag:news failing`.", "minLength": 1},
 }
 WHICH = model("Which", record([], **_WHICH))
-_TAGS = several(text(200, least=1), 100)
-EDITS = model("Edits", record([], **_WHICH, changes=CHANGES, add_tags=_TAGS, remove_tags=_TAGS))
+TAGS = several(text(200, least=1), 100)
+EDITS = model("Edits", record([], **_WHICH, changes=CHANGES, add_tags=TAGS, remove_tags=TAGS))
 EDITED = model("Edited", record(edited=whole(0), unknown=whole(0)))
-SEARCHES = model(
-    "Searches",
-    record(
-        searches=several(
-            record(["name", "search"], name=text(100, least=1), search=text(500), sort=text(40), down=shapes.FLAG), 100
-        )
-    ),
-)
+_SEARCH = record(["name", "search"], name=text(100, least=1), search=text(500), sort=text(40), down=shapes.FLAG)
+SEARCHES = model("Searches", record(searches=several(_SEARCH, 100)))
 HINTED_AT = model("Hinted", record(hinted=whole(0), unknown=whole(0)))
 REMOVED = model("Removed", record(removed=whole(0), unknown=whole(0)))
 #: less or more could only be a slip: a poll in three years, a poll a microsecond
@@ -273,27 +281,3 @@ AMOUNT = number(1e-3, 1e11)
 NEW_BUDGET = model("NewBudget", record(budget_per_day=maybe(AMOUNT)))
 PRICES = model("Prices", record(prices=several(PRICE)))
 HOSTS = model("Hosts", record(hosts=several(HOST)))
-LIST = model(
-    "List",
-    record(
-        ["content"],
-        content=text(2**25, least=1),
-        add=shapes.FLAG,
-        replace=shapes.FLAG,
-        keep_good=shapes.FLAG,
-        tags=_TAGS,
-    ),
-)
-_LISTED = record(address=text(8192), kind=text(), title=text(300), tags=several(text(8192)), new=shapes.FLAG)
-LIST_TAKEN = model(
-    "ListTaken",
-    record(
-        sources=whole(0),
-        new=whole(0),
-        added=shapes.FLAG,
-        first=several(_LISTED),
-        problems=several(record(line=whole(0), reason=text(2000))),
-        bad=whole(0),
-        unused=several(text(200)),
-    ),
-)

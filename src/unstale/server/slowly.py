@@ -5,30 +5,66 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar, cast
 
 T = TypeVar("T")
 
+#: seconds that a work may take for which everybody waits; and how much longer than that a pause is
+QUICK, PAUSE = 0.1, 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAnswer:
+    """What was found, until when it is recent, and until when it is told while it is found anew."""
+
+    found: object
+    recent: float
+    told: float
+
 
 class Slowly:
-    """Keeps what takes a while, so that asking for it costs a twentieth of the time at most, however many ask."""
+    """Keeps what takes a while, so that asking for it costs a twentieth of the time at most, however many ask.
+
+    Who asks when it is no longer recent is told what is known, and it is found anew meanwhile; who asks after nobody
+    has for as long again waits.
+    """
 
     def __init__(self, least: float = 1.0) -> None:
         self._least = least
-        self._kept: dict[str, tuple[float, object]] = {}
+        self._kept: dict[str, FoundAnswer] = {}
         self._asking: dict[str, asyncio.Lock] = {}
+        self._renewing: dict[str, asyncio.Task[object]] = {}
 
     async def get(self, name: str, work: Callable[[], T]) -> T:
         """What `work` gives, or gave a moment ago."""
+        known = self._kept.get(name)
+        if known is not None and time.monotonic() < known.told:
+            under_way = self._renewing.get(name)
+            if time.monotonic() >= known.recent and (under_way is None or under_way.done()):
+                self._renewing[name] = asyncio.create_task(self._found(name, work))
+                self._renewing[name].add_done_callback(_heard)
+            return cast("T", known.found)
+        return cast("T", await self._found(name, work))
+
+    async def _found(self, name: str, work: Callable[[], object]) -> object:
         async with self._asking.setdefault(name, asyncio.Lock()):
-            until, found = self._kept.get(name, (0.0, None))
-            begun = time.monotonic()
-            if begun >= until:
-                found = await asyncio.to_thread(work)
-                took = time.monotonic() - begun
-                self._kept[name] = begun + took + max(self._least, 20.0 * took), found
-        return cast("T", found)
+            known, begun = self._kept.get(name), time.monotonic()
+            if known is not None and begun < known.recent:
+                return known.found
+            found = await asyncio.to_thread(work)
+            took = time.monotonic() - begun
+            pause = max(self._least, PAUSE * took)
+            recent = begun + took + pause
+            self._kept[name] = FoundAnswer(found, recent, recent + (pause if took > QUICK else 0.0))
+            return found
 
     def forget(self) -> None:
         """What was changed is to be seen at once."""
         self._kept.clear()
+
+
+def _heard(task: asyncio.Task[object]) -> None:
+    """What went wrong while nobody waited is told to who asks next, and waits."""
+    if not task.cancelled():
+        task.exception()

@@ -62,7 +62,7 @@ class Names:
     source: Rows
     edited: int
     filed: dict[int, Filed] = field(default_factory=dict)
-    #: the sources under tags and of kinds that were asked for among many
+    #: the sources under tags, titles and kinds that were asked for among many
     indexed: dict[tuple[str, str], Rows] = field(default_factory=dict)
 
     def having(self, wanted: bytes, most: int) -> tuple[Rows, bool]:
@@ -81,12 +81,12 @@ class Names:
         return self.text.find(wanted, int(self.begin[line]), int(self.begin[line + 1])) >= 0
 
     def under(self, store: ReadStore, term: Term) -> Rows:
-        """The sources that are filed under a tag, or are of a kind, of all there are: the store knows, without telling
+        """The sources that are filed under a tag, a title or a kind, of all there are: the store knows, without telling
         what each is filed under."""
         key = term.name, str(term.value)
         if key not in self.indexed:
-            tag, kind = (key[1], None) if term.name == "tag" else (None, key[1])
-            self.indexed[key] = np.array(store.search(tag=tag, kind=kind, limit=_ALL), dtype=np.int64)
+            tag, title, kind = (key[1] if term.name == name else None for name in ("tag", "title", "kind"))
+            self.indexed[key] = np.array(store.search(tag=tag, title=title, kind=kind, limit=_ALL), dtype=np.int64)
         return self.indexed[key]
 
     def of(self, store: ReadStore, sources: Sequence[int]) -> Mapping[int, Filed]:
@@ -173,10 +173,10 @@ class SourceColumns:
             mask &= self._holds(term) ^ term.negated
         rows = np.flatnonzero(mask)
         if len(rows) > COUNTED:
-            for term in (one for one in filed if one.name != "title"):
+            for term in filed:
                 there = np.isin(self.source[rows], self.names.under(self.store, term), assume_unique=True)
                 rows = rows[there ^ term.negated]
-            filed = [one for one in filed if one.name == "title"]
+            filed = []
         if filed and len(rows):
             known = self.names.of(self.store, self.source[rows].tolist())
             nothing = Filed((), "", "")

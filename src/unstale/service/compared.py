@@ -17,10 +17,10 @@ from typing import Any
 from unstale.errors import InputError
 from unstale.feeds import read_feed
 from unstale.html_text import html_text, is_html, is_json
+from unstale.listings.feed_entries import entry_of
 from unstale.pictured import apart
 from unstale.ports import Body
 from unstale.service.difference import difference, lines_of
-from unstale.service.entries import entry_of
 from unstale.service.structure import json_lines, table_lines
 
 FORMS = ("text", "structure", "rows", "entries", "source")

@@ -1,46 +1,68 @@
-"""The entries of a feed as a reader wants them: titles, links that are links, and also what the feed has dropped since.
-
-Rules of this file:
-1. What strangers wrote is text; only an address of the web is told as a link.
-"""
+"""The entries of a feed as a reader wants them, also what the feed has dropped since: each once, newest first."""
 
 from __future__ import annotations
 
-from unstale.errors import InputError
-from unstale.feeds import FeedEntry, read_feed
-from unstale.html_text import html_text
-from unstale.ports import ReadStore
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-#: versions that are looked through, entries that are told, and characters of a title and a link
-VERSIONS, MOST, TITLE, LINK = 30, 1000, 300, 2000
+from unstale.errors import StoreError
+from unstale.listings.feed_entries import ToldEntry, told_entries
+from unstale.ports import KeptEntry, ReadStore
+
+#: versions that are looked through where entries are not kept by themselves yet
+VERSIONS = 30
 
 
-def entry_of(one: FeedEntry) -> dict[str, str]:
-    """An entry as it is shown: a title, a link if it is one of the web, when it says it is from.
+@dataclass(frozen=True, slots=True)
+class FeedEntries:
+    """Some entries of a feed, newest first; `total` are kept, those after `more` follow (None: these were the last).
 
-    >>> entry_of(FeedEntry(title=("<b>New</b>",), link=("javascript:alert(1)",)))
-    {'title': 'New', 'link': '', 'time': ''}
+    What the newest `version` has is in the feed as of `as_of`, when the feed last answered.
     """
-    title = " ".join(html_text(" ".join(one.title).encode("utf-8", "replace")))
-    content = " ".join(html_text(" ".join(one.content[:1]).encode("utf-8", "replace")[:4096]))
-    link = next((link for link in one.link if link.lower().startswith(("http://", "https://"))), "")
-    shown = title or content or " ".join(one.id)
-    return {"title": shown[:TITLE], "link": link[:LINK], "time": (one.times[0] if one.times else "")[:60]}
+
+    entries: tuple[KeptEntry, ...]
+    total: int
+    more: int | None
+    version: int
+    as_of: float
+
+    def there(self, one: KeptEntry) -> bool:
+        """Whether the feed still has it."""
+        return one.last_version >= self.version
+
+    def last_seen(self, one: KeptEntry) -> float:
+        """When it was last seen: an entry that is still there was seen whenever the feed answered."""
+        return max(one.last_at, self.as_of) if self.there(one) else one.last_at
 
 
-def entries(store: ReadStore, source: int) -> list[dict[str, str | int]]:
-    """All entries that the kept versions of a feed had, those of the newest first; each with the version it came in."""
-    found: dict[str, dict[str, str | int]] = {}
+def feed_entries(store: ReadStore, source: int, limit: int = 1000, before: int | None = None) -> FeedEntries:
+    """Entries of a feed, newest first; with `before`, those with lower numbers."""
+    total = store.entry_count(source)
+    if total:
+        # One more than is told says whether there are more.
+        found = store.kept_entries(source, limit + 1, before)
+    else:
+        every = sorted(_in_versions(store, source), key=lambda one: -one.number)
+        total = len(every)
+        found = [one for one in every if before is None or one.number < before][: limit + 1]
+    more = found[limit - 1].number if len(found) > limit else None
+    version, checked = next(((head.version, head.checked) for head in store.heads([source])), (0, 0.0))
+    return FeedEntries(tuple(found[:limit]), total, more, version, checked)
+
+
+def _in_versions(store: ReadStore, source: int) -> Iterator[KeptEntry]:
+    """What the kept versions have, of a store of before entries were kept by themselves."""
+    seen: dict[bytes, list[tuple[int, float]]] = {}
+    told: dict[bytes, ToldEntry] = {}
     for version in store.versions(source)[:VERSIONS]:
-        copy = store.copy(source, version)
         try:
-            feed = read_feed(copy.body.data, repair=True) if copy is not None else None
-        except InputError:
+            copy = store.copy(source, version)
+        except StoreError:
             continue
-        for one in () if feed is None else feed.entries:
-            name = next(iter((*one.id, *one.link, *one.title)), "")
-            if name in found:
-                found[name]["version"] = version
-            elif len(found) < MOST:
-                found[name] = {**entry_of(one), "version": version}
-    return list(found.values())
+        for one in () if copy is None else told_entries(copy.body.data):
+            assert copy is not None
+            told.setdefault(one.name, one)
+            seen.setdefault(one.name, []).append((version, copy.taken_at))
+    for place, (name, one) in enumerate(told.items()):
+        (last, last_at), (first, first_at) = seen[name][0], seen[name][-1]
+        yield KeptEntry(len(told) - place, one.title, one.link, one.time, first_at, last_at, first, last)

@@ -28,7 +28,7 @@ _MOST = 1e6
 
 
 def explain(store: ReadStore, moment: Moment, source: int, running: bool | None = None) -> Explanation | None:
-    """The case of one source of a whole fleet; None if there is no such source."""
+    """The case of one source of a fleet, or of enough of it; None if there is no such source."""
     row = int(np.searchsorted(moment.standing.source, source))
     found = listed(store, [source])
     if source not in found or row >= len(moment.standing.source) or moment.standing.source[row] != source:

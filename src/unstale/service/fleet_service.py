@@ -25,6 +25,7 @@ from unstale.service.collections import CollectionView, collections
 from unstale.service.columns import SourceColumns
 from unstale.service.columns import read as read_columns
 from unstale.service.course import gathered
+from unstale.service.entries import FeedEntries, feed_entries
 from unstale.service.fleet_changes import FleetChanges
 from unstale.service.moment import ENGINE, Moment, Whole, engine_says, listed, reasons
 from unstale.service.preview import preview
@@ -46,8 +47,10 @@ from unstale.service.saved import SAVED, SavedSearch, kept_searches, read_search
 from unstale.service.search import parse
 from unstale.service.tokens import TOKENS, ScopedToken, kept_tokens, read_tokens
 
-#: sources that a status lists
-WORST = 20
+#: sources that a status lists, and that tell what holds for a fleet
+WORST, SAMPLE = 20, 2500
+#: sources whose options are read one by one
+FEW = 1000
 _ALL = 2**62
 
 
@@ -63,7 +66,9 @@ class FleetService(FleetChanges):
         """The whole fleet now, or some of its sources, whose `listings` may have been read already."""
         now, terms = self.clock(), self.terms
         standing = self.store.fleet(WIDTH) if sources is None else self.store.columns_of(sources, WIDTH)
-        promises = promised(self.store, terms.config.contracts, sources, listings)
+        # Of many it is quicker to ask who was promised anything at all.
+        few = sources if listings is not None or len(sources or ()) <= FEW else None
+        promises = promised(self.store, terms.config.contracts, few, listings)
         standing = bounded(standing, promises)
         budget = self._budget(standing.settings, now)
         config = replace(terms.config, budget=budget.rate)
@@ -124,7 +129,10 @@ class FleetService(FleetChanges):
 
     def explain(self, source: int) -> Explanation:
         """Why a source is polled as it is."""
-        found = explaining.explain(self.store, self.moment(), source, self.running())
+        count = self.store.counters().get("added", 0)
+        # Of many sources some tell what another price would cost.
+        some = None if count <= SAMPLE else sorted({source, *range(1, count + 1, -(-count // SAMPLE))})
+        found = explaining.explain(self.store, self.moment(some), source, self.running())
         if found is None:
             raise unknown(source)
         return found
@@ -194,6 +202,10 @@ class FleetService(FleetChanges):
         kept = self.store.editions([(source, version) for version in self.store.versions(source)])
         return [one for one in kept if one is not None]
 
+    def entries(self, source: int, limit: int = 1000, before: int | None = None) -> FeedEntries:
+        """The entries of a feed, newest first, also those that it has dropped; with `before`, the ones that follow."""
+        return feed_entries(self.store, source, limit, before)
+
     def beliefs(self, source: int) -> list[BeliefPoint]:
         """What was believed of a source after each of its newest polls, oldest first."""
         told = self.store.observations(source, POLLS)[::-1]
@@ -248,9 +260,11 @@ class FleetService(FleetChanges):
             told = {str(host): float(factor) for host, factor in engine["surcharges"].items()}
             self._whole = key, replace(self._whole[1], surcharges=told)
         elif self._whole is None or self._whole[0] != key:
-            moment = self.moment()
-            cost = float(moment.standing.cost[moment.rows].sum())
-            self._whole = key, Whole(cost / budget if cost > 0.0 else 1.0, moment.surcharges)
+            cost, said = self.store.total_cost(), engine.get("surcharges")
+            # Without an engine's word the whole must be planned to know them.
+            dear = said if isinstance(said, dict) else self.moment().surcharges
+            told = {str(host): float(factor) for host, factor in dear.items()}
+            self._whole = key, Whole(cost / budget if cost > 0.0 else 1.0, told)
         return self._whole[1]
 
     def _surcharges(self) -> Mapping[str, float]:

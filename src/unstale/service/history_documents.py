@@ -7,6 +7,7 @@ from typing import Any
 from unstale.ports import Edition, Observation
 from unstale.service.beliefs import BeliefPoint
 from unstale.service.documents import finite, iso
+from unstale.service.entries import FeedEntries
 from unstale.service.records import LogLine, PricePoint
 from unstale.units import DAY
 
@@ -49,6 +50,26 @@ def version(one: Edition) -> dict[str, Any]:
         "size": one.size,
         "sha256": one.digest.hex(),
     }
+
+
+def entries(found: FeedEntries) -> dict[str, Any]:
+    """Entries of a feed, newest first."""
+    told = [
+        {
+            "number": one.number,
+            "title": one.title,
+            "link": one.link,
+            "time": one.time,
+            "first_seen": iso(one.first_at),
+            "last_seen": iso(found.last_seen(one)),
+            "there": found.there(one),
+            "version": one.first_version,
+            "edits": one.edits,
+            "edited_at": iso(one.edited_at),
+        }
+        for one in found.entries
+    ]
+    return {"entries": told, "total": found.total, "before": found.more}
 
 
 def belief(one: BeliefPoint) -> dict[str, Any]:

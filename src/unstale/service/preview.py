@@ -10,7 +10,7 @@ import numpy as np
 from unstale.core.checks import Floats
 from unstale.core.learning.bursts import no_bursts
 from unstale.core.learning.clock import even_clock
-from unstale.core.learning.outlook import WIDTH, BelievedColumns, outlook
+from unstale.core.learning.outlook import WIDTH, BelievedColumns, age_now, fresh_now
 from unstale.core.learning.state import kept
 from unstale.core.roots.falling import falls_to
 from unstale.engine.config import scheduler_of
@@ -22,9 +22,11 @@ from unstale.service.records import Preview
 from unstale.service.terms import Terms
 
 #: sources that tell what another budget would do
-_ENOUGH = 5000
+_ENOUGH = 2500
 #: prices between which one is sought
 _LOWEST, _HIGHEST = 1e-12, 1e12
+#: sources that tell about where it is, and how far from there it is sought
+_FEW, _NEAR = 250, 1.25
 _QUANTILES = {"p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 
 
@@ -37,7 +39,7 @@ def preview(store: ReadStore, terms: Terms, budget: float, now: float) -> Previe
     # What fails stands as it does, whatever the budget.
     failing = np.flatnonzero(~standing.paused & (standing.failures > 0))
     lost = float(standing.weight[failing].sum())
-    held = float(standing.weight[failing] @ outlook(standing, now).fresh[failing]) if len(failing) else 0.0
+    held = float(standing.weight[failing] @ fresh_now(standing, now)[0][failing]) if len(failing) else 0.0
     share = 1.0 / step
     # The scheduler of a part of the fleet has that part of the budget.
     config = replace(terms.config, budget=max(budget * share, 1e-300))
@@ -69,7 +71,21 @@ def _priced(scheduler: Scheduler, rows: Integers, budget: float) -> tuple[float,
     def waits(price: float) -> Floats:
         return np.asarray(learner.waits_of(rows, price), dtype=np.float64)
 
-    price = falls_to(lambda price: float((cost / waits(price)).sum()), budget, _LOWEST, _HIGHEST)
+    def spent(price: float) -> float:
+        return float((cost / waits(price)).sum())
+
+    few = slice(None, None, -(-len(rows) // _FEW))
+    # A few tell about where it is, and all of them look nearby.
+    about = falls_to(
+        lambda price: float((cost[few] / learner.waits_of(rows[few], price)).sum()),
+        budget * float(cost[few].sum() / cost.sum()),
+        _LOWEST,
+        _HIGHEST,
+    )
+    low, high = about / _NEAR, about * _NEAR
+    price = falls_to(spent, budget, low, high)
+    if price in (low, high):
+        price = falls_to(spent, budget, _LOWEST, _HIGHEST)
     return price, waits(price)
 
 
@@ -86,7 +102,7 @@ def _steady(scheduler: Scheduler, rows: Integers, waits: Floats) -> tuple[Floats
 
     def age_after(part: float) -> Floats:
         begin = -part * waits
-        age: Floats = np.nan_to_num(outlook(BelievedColumns(beliefs, begin, begin, settings), 0.0).age, posinf=0.0)
+        age: Floats = np.nan_to_num(age_now(BelievedColumns(beliefs, begin, begin, settings), 0.0), posinf=0.0)
         return age
 
     fresh = 1.0 - age_after(1.0) / np.maximum(waits, 1e-9)

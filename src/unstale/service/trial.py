@@ -14,10 +14,10 @@ from unstale.errors import InputError
 from unstale.feed_links import advertised, meant_as_feed
 from unstale.feeds import read_feed
 from unstale.html_text import html_text, html_title, is_html, is_json
+from unstale.listings.feed_entries import entry_of
 from unstale.ports import Fetched
 from unstale.secrecy import shown_address
 from unstale.service.difference import lines_of, readable
-from unstale.service.entries import entry_of
 
 #: lines and entries that are told, and characters of a line
 LINES, ENTRIES, LINE = 30, 20, 300

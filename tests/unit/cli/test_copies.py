@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from support.hand_store import HOUR, NOW, belief, make, poll, survival
 from unstale.cli.copies import get, history
+from unstale.cli.feed_entries import entries
 from unstale.errors import InputError, StoreError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Listing
@@ -138,3 +139,31 @@ def test_history_of_changes_only_and_of_nothing(store: str) -> None:
     assert [one["polled_at"] for one in told["polls"]] == ["2023-11-14T17:13:20.000000Z"]
     assert "it was never polled" in run(history, "2", "--store", store).stdout
     assert "no poll has found a change yet" in run(history, "2", "--changes", "--store", store).stdout
+
+
+def test_entries_of_a_feed_are_told_once_newest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: NOW)
+    monkeypatch.setenv("COLUMNS", "120")
+    path = str(tmp_path / "a.db")
+    made = make(tmp_path / "a.db", [Listing("https://a.example/feed", "feed"), Listing("https://b.example/")])
+    assert "no entry is known yet" in run(entries, "a.example", "--store", path).stdout
+    item = "<item><guid>{0}</guid><title>{1}</title><link>https://a.example/{0}</link></item>"
+    for hours, some in ((9, [(1, "One"), (0, "Nil\x1b[31m")]), (5, [(2, "Two"), (1, "One, mended")])):
+        body = "<rss><channel>" + "".join(item.format(*one) for one in some) + "</channel></rss>"
+        poll(made, 1, NOW - hours * HOUR, Answer.CHANGED, body=body.encode(), media_type="application/rss+xml")
+    made.close()
+    lines = run(entries, "a.example", "--store", path).stdout.splitlines()
+    assert [line.split() for line in lines[2:]] == [
+        ["4", "5", "h", "ago", "Two"],
+        ["https://a.example/2"],
+        ["2", "9", "h", "ago", "edited", "5", "h", "ago", "One,", "mended"],
+        ["https://a.example/1"],
+        ["1", "9", "h", "ago", "gone", "since", "9", "h", "ago", "Nil[31m"],
+        ["https://a.example/0"],
+    ]
+    told = json.loads(run(entries, "1", "--limit", "2", "--json", "--store", path).stdout)
+    assert ([one["title"] for one in told["entries"]], told["total"], told["before"]) == (["Two", "One, mended"], 3, 2)
+    assert told["entries"][1]["edits"] == 1
+    rest = json.loads(run(entries, "1", "--before", "2", "--json", "--store", path).stdout)
+    assert ([one["title"] for one in rest["entries"]], rest["before"]) == (["Nil[31m"], None)
+    assert isinstance(run(entries, "b.example", "--store", path).exception, InputError)

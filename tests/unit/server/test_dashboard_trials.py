@@ -161,14 +161,14 @@ def test_receivers_are_set_up_edited_and_removed_without_ever_telling_their_addr
     assert tried.send("receivers/removals", {"name": "chat"})["own"] == []
 
 
-def test_entries_are_all_that_kept_versions_had(tried: Tried) -> None:
+def test_entries_are_all_that_the_feed_ever_had(tried: Tried) -> None:
     for i in range(3):
         items = "".join(f"<item><guid>{n}</guid><title>E{n}</title></item>" for n in (i + 1, i))
         tried.poll(f"<rss><channel>{items}</channel></rss>".encode(), "application/rss+xml")
         tried.now += 100.0
-    found = json.loads(asked(tried.app, "/dashboard/sources/1/entries").body)["entries"]
+    found = json.loads(asked(tried.app, "/api/v1/sources/1/entries").body)["entries"]
     kept = tried.shelf.versions(1)
     assert [one["title"] for one in found][:2] == ["E3", "E2"]
     assert found[0]["version"] == kept[0] == 3
     assert len(found) == len(kept) + 1
-    assert asked(tried.app, "/dashboard/sources/9/entries").status == 404
+    assert asked(tried.app, "/api/v1/sources/9/entries").status == 404

@@ -105,6 +105,13 @@ def fresh_now(held: BelievedSources, now: float) -> tuple[Floats, Floats]:
     return np.where(np.isneginf(held.last), 0.0, fresh), (weight * shape / exposure).sum(axis=1)
 
 
+def age_now(held: BelievedSources, now: float) -> Floats:
+    """The expected age of each copy, infinite without one: of `outlook` another part that costs little."""
+    shared, timing = _state(held)
+    age = _outlook(held.beliefs, all_passed(held.last, held.found, now, timing), shared)[2]
+    return np.where(np.isneginf(held.last), np.inf, age)
+
+
 def even_freshness(held: BelievedSources, weight: Floats, interval: float) -> float:
     """The freshness by weight if these sources were all polled at one even interval, as far as rates are known.
 

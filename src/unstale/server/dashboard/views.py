@@ -24,7 +24,6 @@ from unstale.server.slowly import Slowly
 from unstale.service import FleetService, documents, history_documents
 from unstale.service.compared import FORMS, compared
 from unstale.service.difference import readable
-from unstale.service.entries import entries
 from unstale.service.noise import noise
 from unstale.service.pictures import picture_of, pictures_compared
 from unstale.service.search import parse
@@ -119,13 +118,6 @@ class Views:
             ),
             Endpoint(
                 "GET",
-                f"{one}/entries",
-                self.entries,
-                "The entries of a feed, newest first: all that its kept versions had.",
-                anything,
-            ),
-            Endpoint(
-                "GET",
                 f"{one}/frame",
                 self.framed,
                 "One version as a page, for a frame in which nothing of it runs or asks for anything.",
@@ -196,12 +188,6 @@ class Views:
 
         async with self._comparing:
             return await asyncio.to_thread(read)
-
-    async def entries(self, call: Call) -> Any:
-        """What a feed told of, also what it has left out since."""
-        await self._sources.known(call.source)
-        async with self._comparing:
-            return {"entries": await asyncio.to_thread(entries, self._service.store, call.source)}
 
     async def framed(self, call: Call) -> Any:
         """A version that browsers show as a page, under a policy that lets it be looked at and do nothing."""

@@ -70,8 +70,22 @@ export async function versions(place, id, kind, context, wanted = {}) {
 }
 
 async function entries(place, id, context) {
-  const { entries: all } = await get(`/dashboard/sources/${id}/entries`);
-  if (!context.current() || !all.length) return;
-  const links = all.slice(0, 500).map((one) => [one.link ? address(one.link, one.title) : one.title, one.time, `version ${one.version}`]);
-  place.append(h("details", { open: true }, h("summary", {}, `Entries, ${all.length} of them, also those that the feed has dropped`), table("Entries", ["Entry", "From", "Came with"], links)));
+  const ask = (before) => get(`/api/v1/sources/${id}/entries`, before ? { limit: 100, before } : { limit: 100 });
+  let got = await ask(0);
+  if (!context.current() || !got.entries.length) return;
+  const shown = [];
+  const holder = h("div");
+  const row = (one) => [one.link ? address(one.link, one.title) : one.title, one.time || "–", ago(one.first_seen), one.there ? "still there" : ago(one.last_seen),
+    one.edits ? `${one.edits === 1 ? "once" : `${one.edits} times`}, ${ago(one.edited_at)}` : "–"];
+  const more = h("button", { type: "button", class: "quiet", onclick: async () => {
+    more.disabled = true;
+    try { got = await ask(got.before); } finally { more.disabled = false; }
+    draw();
+  } }, "Older entries");
+  const draw = () => {
+    shown.push(...got.entries);
+    fill(holder, table("Entries", ["Entry", "From", "First seen", "Last seen", "Edited"], shown.map(row)), got.before ? more : null);
+  };
+  draw();
+  place.append(h("details", { open: true }, h("summary", {}, `Entries, ${got.total} of them, also those that the feed has dropped`), holder));
 }
