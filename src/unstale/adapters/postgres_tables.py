@@ -113,5 +113,10 @@ ALTER TABLE schedule ADD COLUMN span real NOT NULL DEFAULT 0;
 CREATE TABLE tallies(id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, value bytea NOT NULL);
 """
 
+_V5 = """
+-- seconds between calls at which what is left of a host's quota lasts until there is a new one, and when that is
+ALTER TABLE hosts ADD COLUMN paced float8 NOT NULL DEFAULT 0, ADD COLUMN renewed float8 NOT NULL DEFAULT '-Infinity';
+"""
+
 #: the step from version i to version i + 1
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4)
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5)
