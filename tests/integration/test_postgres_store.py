@@ -25,7 +25,7 @@ from unstale.adapters.postgres_tables import MIGRATIONS
 from unstale.errors import InputError, StoreError
 from unstale.keeper.outcomes import Answer
 from unstale.listings.records import CollectionMember
-from unstale.ports import Body, Checkpoint, Claim, Entry, Epoch, HostNews, Listing, Price
+from unstale.ports import Body, Checkpoint, Claim, Entry, Epoch, HostNews, Listing, Price, RateLimit
 
 SCHEMAS = itertools.count()
 
@@ -278,6 +278,31 @@ def test_a_host_is_polled_as_if_there_were_one_worker(opened: Any) -> None:
     assert one._db.execute("SELECT blocked, refusals FROM hosts WHERE name = 'h'").fetchone() == (230.0, 1)
 
 
+def test_what_is_left_of_a_quota_paces_all_workers_until_there_is_a_new_one(opened: Any) -> None:
+    # Nothing is spaced by the settings; a fifth of the quota is left to others.
+    one, two = (opened(grants=lambda host, now: Grant(leave=0.2)) for _ in range(2))
+    ids = one.add([*(Listing(f"http://h/{n}") for n in range(6)), Listing("http://free/0")], 0.0)
+
+    def claimed(store: Any, now: float) -> int:
+        claims = store.claim(now, 9, lease=9.0, owner="a")
+        store.give_back("a")
+        one.set_due(ids[:6], [0.0] * 6)
+        return sum(claim.source in ids[:6] for claim in claims)
+
+    assert claimed(one, 5.0) == 6
+    # 1,600 calls are left of 5,000 in 1,800 seconds: 600 are ours, one every three seconds.
+    one.heard([HostNews(ids[0], 10.0, False, None, 0.0, RateLimit(1600.0, 1800.0, 5000.0))])
+    gap = 3.0 + Grant(3.0).late
+    told = [claimed(store, now) for store, now in ((two, 20.0), (one, 20.1), (two, 19.9 + gap), (one, 20.1 + gap))]
+    assert told == [1, 0, 0, 1]
+    # Whoever hears of less slows all down, and a poll of three calls has had three turns.
+    two.heard([HostNews(ids[1], 100.0, False, None, 0.0, RateLimit(1300.0, 1710.0, 5000.0), 3)])
+    assert one._db.execute("SELECT paced, renewed FROM hosts WHERE name = 'h'").fetchone() == (5.7, 1810.0)
+    # What is left is others': nobody asks until there is a new one, and then there is no pace any more.
+    one.heard([HostNews(ids[2], 200.0, False, None, 0.0, RateLimit(1000.0, 60.0, 5000.0))])
+    assert [claimed(two, 259.0), claimed(two, 261.0)] == [0, 6]
+
+
 def test_a_session_that_the_server_ended_for_being_idle_is_begun_anew(opened: Any, server: Postgres) -> None:
     store = opened()
     (source,) = store.add([Listing("http://h/0")], 0.0)
@@ -516,6 +541,23 @@ def test_a_schema_of_the_first_version_learns_of_collections(server: Postgres, m
     store.enlist([CollectionMember(4, new, "http://y/", 1.0)])
     assert store.members() == [CollectionMember(4, new, "http://y/", 1.0)]
     assert store.observations(4) == []
+    store.close()
+
+
+def test_hosts_of_the_version_before_are_paced_from_their_next_word_on(
+    server: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_schema, "MIGRATIONS", MIGRATIONS[:4])
+    PostgresStore(server.address(), schema="unpaced").close()
+    monkeypatch.undo()
+    server.run("INSERT INTO unpaced.hosts(name, asked, blocked) VALUES ('h', 2.5, 7)")
+    store = PostgresCrew(server.address(), schema="unpaced", grants=lambda host, now: Grant())
+    (source,) = store.add([Listing("http://h/0")], 0.0)
+    columns = "SELECT asked, blocked, paced, renewed FROM hosts WHERE name = 'h'"
+    assert store._db.execute(columns).fetchone() == (2.5, 7.0, 0.0, -math.inf)
+    assert [claim.source for claim in store.claim(10.0, 9, lease=60.0, owner="a")] == [source]
+    store.heard([HostNews(source, 10.0, False, None, 0.0, RateLimit(10.0, 100.0, 100.0))])
+    assert store._db.execute(columns).fetchone() == (2.5, 7.0, 10.0, 110.0)
     store.close()
 
 

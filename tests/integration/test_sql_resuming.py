@@ -63,6 +63,7 @@ class Scene:
     form: str
     address: str = ""
     probe: str = "auto"
+    group: str = ""
 
     def poll(self, **more: Any) -> str:
         target = str(self.folder / f"copies.{self.form}")
@@ -70,7 +71,7 @@ class Scene:
             target = f"{self.server.address('lake')}&schema=copies"
         address = self.address or f"{self.server.address(user='reader')}#big"
         asked: dict[str, Any] = {"target": target, "roots": [str(self.server.folder)], "address": address}
-        asked["options"] = {"probe": self.probe}
+        asked["options"] = {"probe": self.probe, "group": self.group}
         self.forker.begin(**asked, parts=str(self.folder / "parts"), **more)
         return self.forker.ended()
 
@@ -152,6 +153,25 @@ def test_a_table_that_took_the_name_of_another_is_another(server: Postgres, fork
     server.run("ALTER TABLE big RENAME TO mine", "ALTER TABLE other RENAME TO big", "DROP TABLE mine")
     assert scene.poll().startswith("changed")
     assert scene.copy() == scene.source()
+
+
+def test_tables_of_a_group_keep_their_parts_until_all_are_switched_to(
+    server: Postgres, forker: Forker, tmp_path: Path
+) -> None:
+    more = f"CREATE TABLE more AS SELECT i AS id FROM generate_series(1, {ROWS}) i"
+    server.run(*MADE, "DROP TABLE IF EXISTS more", more, "ALTER TABLE more ADD PRIMARY KEY (id)")
+    scene = Scene(server, forker, tmp_path, "duckdb", group="shop")
+    begun = scene.read()
+    assert scene.poll(dies=12) == "killed"
+    # A poll of the other member copies both, whichever comes first, and is killed in the second one.
+    beside = Scene(server, forker, tmp_path, "duckdb", f"{server.address(user='reader')}#more", group="shop")
+    assert beside.poll(dies=PARTS - 12 + PARTS - 1) == "killed"
+    assert len(scene.kept()) == 2 * PARTS - 1
+    assert beside.poll().startswith("changed")
+    assert scene.read() - begun == 2 * PARTS
+    assert scene.copy() == scene.source()
+    assert duck(tmp_path / "copies.duckdb", "SELECT count(*), sum(id) FROM more") == [(ROWS, ROWS * (ROWS + 1) // 2)]
+    assert scene.kept() == []
 
 
 @pytest.mark.skipif(bool(MISSING), reason=MISSING)

@@ -53,7 +53,7 @@ class PostgresCrew(PostgresStore):
 
         def work(db: Connection, again: bool) -> None:
             for one in news:
-                postgres_hosts.heard(db, one)
+                postgres_hosts.heard(db, one, self._grants or (lambda name, now: postgres_hosts.Grant()))
 
         self._write(work)
 

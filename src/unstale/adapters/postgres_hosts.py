@@ -4,7 +4,8 @@ Rules of this file:
 1. A source is claimed only while its host is free: the host's row is locked until the claim is committed.
 2. What cannot be polled now gets a time of its own at which the host will be free. Whoever was sent away to come back
    goes before those who come for the first time: at a host with more sources than turns none starves.
-3. What a host asks for (crawl-delay, Retry-After) holds for all workers from the next claim on.
+3. What a host asks for (crawl-delay, Retry-After) holds for all workers from the next claim on. What it says is left of
+   its quota is spread over the time until there is a new one, whoever heard it.
 4. A turn at a host that was not used goes back to the host.
 """
 
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unstale.adapters.postgres_schema import Connection
-from unstale.ports import Claim, HostNews
+from unstale.ports import Claim, HostNews, RateLimit
 
 #: seconds for which a host that refuses without a date is left alone, doubled each time up to the last
 FIRST_PAUSE, LAST_PAUSE = 30.0, 3600.0
@@ -24,17 +25,25 @@ FIRST_PAUSE, LAST_PAUSE = 30.0, 3600.0
 BREATH = 0.1
 #: more polls at a time than this are not counted
 MANY = 1_000_000
+#: the longest time that a quota is taken at its word for
+WEEK = 7 * 86400.0
+#: seconds between polls that a host wants at a time, in SQL
+_ASKED = "greatest(h.asked, CASE WHEN h.renewed > {now} THEN h.paced ELSE 0 END)"
 #: seconds that readings of the clock may be apart when two workers claim one after the other
 APART = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the settings grant a host now: seconds between polls, polls at a time, seconds until its hours begin."""
+    """What the settings grant a host now: seconds between polls, polls at a time, seconds until its hours begin.
+
+    `leave` is the share of the host's own quota that is left to others.
+    """
 
     spacing: float = 0.0
     concurrency: int = MANY
     opens_in: float = 0.0
+    leave: float = 0.0
 
     @property
     def late(self) -> float:
@@ -70,7 +79,9 @@ def sort_out(db: Connection, waiting: Sequence[tuple[int, int, bool]], now: floa
     Each is a source, its site, and whether it was sent away before, to come back now.
     """
     sites = sorted({site for _, site, _ in waiting})
-    rows: Any = db.execute("SELECT id, name, asked, blocked FROM hosts WHERE id = ANY(%s)", (sites,)).fetchall()
+    rows: Any = db.execute(
+        f"SELECT id, name, {_ASKED.format(now='%s')}, blocked FROM hosts h WHERE id = ANY(%s)", (now, sites)
+    ).fetchall()
     bound: dict[int, Grant] = {}
     for site, name, asked, blocked in rows:
         grant = grants(name, now)
@@ -110,8 +121,9 @@ def returned(db: Connection, claims: Sequence[Claim], grants: Grants) -> None:
     if not by_source:
         return
     rows: Any = db.execute(
-        "SELECT s.source, h.id, h.name, h.asked FROM schedule s JOIN hosts h ON h.id = s.site WHERE s.source = ANY(%s)",
-        (list(by_source),),
+        f"SELECT s.source, h.id, h.name, {_ASKED.format(now='%s')} FROM schedule s JOIN hosts h ON h.id = s.site "
+        "WHERE s.source = ANY(%s)",
+        (min(by_source.values()), list(by_source)),
     ).fetchall()
     turns = [
         (site, by_source[source] + max(grants(name, by_source[source]).spacing, asked))
@@ -124,8 +136,10 @@ def returned(db: Connection, claims: Sequence[Claim], grants: Grants) -> None:
     )
 
 
-def heard(db: Connection, news: HostNews) -> None:
+def heard(db: Connection, news: HostNews, grants: Grants) -> None:
     """What an answer says about how its host wants to be treated."""
+    if news.rate_limit is not None:
+        _pace(db, news, news.rate_limit, grants)
     db.execute(
         "UPDATE hosts SET asked = greatest(asked, %(spacing)s), "
         "refusals = CASE WHEN %(refused)s THEN refusals + 1 ELSE 0 END, "
@@ -141,6 +155,29 @@ def heard(db: Connection, news: HostNews) -> None:
             "source": news.source,
             "first": FIRST_PAUSE,
             "last": LAST_PAUSE,
+        },
+    )
+
+
+def _pace(db: Connection, news: HostNews, told: RateLimit, grants: Grants) -> None:
+    """Spread what is left of a quota, without what is others', over the time until there is a new one."""
+    asked = "SELECT h.id, h.name FROM schedule s JOIN hosts h ON h.id = s.site WHERE s.source = %s"
+    if (found := db.execute(asked, (news.source,)).fetchone()) is None:
+        return
+    site, name = found
+    ours, seconds = told.left - grants(name, news.at).leave * told.of, min(told.seconds, WEEK)
+    renewed, paced = news.at + seconds, seconds / max(ours, 1.0)
+    db.execute(
+        "UPDATE hosts SET paced = %(paced)s, renewed = %(renewed)s, free_at = free_at + %(more)s, "
+        "blocked = greatest(blocked, %(until)s::float8) WHERE id = %(site)s AND (abs(paced - %(paced)s) > 0.02 * paced "
+        "OR abs(renewed - %(renewed)s) > 1.0 OR %(more)s > 0.0 OR blocked < %(until)s::float8)",
+        {
+            "paced": paced,
+            "renewed": renewed,
+            # A poll that took several calls has taken the turns of as many.
+            "more": (news.calls - 1) * paced,
+            "until": renewed if ours < 1.0 else -math.inf,
+            "site": site,
         },
     )
 

@@ -123,5 +123,10 @@ CREATE TABLE entries(
 );
 """
 
+_V6 = """
+-- seconds between calls at which what is left of a host's quota lasts until there is a new one, and when that is
+ALTER TABLE hosts ADD COLUMN paced float8 NOT NULL DEFAULT 0, ADD COLUMN renewed float8 NOT NULL DEFAULT '-Infinity';
+"""
+
 #: the step from version i to version i + 1
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5)
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6)

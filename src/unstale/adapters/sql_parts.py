@@ -81,8 +81,10 @@ class TableParts:
 
     def _forget(self, folder: Path) -> None:
         for other in folder.iterdir():
-            if other.stat().st_mtime < time.time() - KEPT:
-                shutil.rmtree(other, ignore_errors=True)
+            # Another table's may go at any moment.
+            with suppress(FileNotFoundError):
+                if other.stat().st_mtime < time.time() - KEPT:
+                    shutil.rmtree(other, ignore_errors=True)
 
 
 def _unusable(place: Path, error: OSError) -> StoreError:

@@ -124,7 +124,7 @@ def grants_of(settings: Settings) -> Callable[[str, float], Grant]:
         own = rules(name)
         # As many as there are connections is no bound of its own.
         many = own.concurrency if own.concurrency < settings.http.connections else MANY
-        return Grant(own.spacing, many, opens_in(own.hours, now))
+        return Grant(own.spacing, many, opens_in(own.hours, now), own.leave)
 
     return grant
 

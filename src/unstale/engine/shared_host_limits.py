@@ -38,11 +38,12 @@ class SharedHostLimits(HostLimits):
         rate_limit: RateLimit | None = None,
         calls: int = 1,
     ) -> None:
-        """Keep what the others have to know; of a host's rate limit only that nothing is left."""
+        """Keep what the others have to know."""
         if refused:
             self._refused = now
-        if refused or retry_after is not None or spacing > 0.0 or now < self._refused + SORE:
-            self._news.append(HostNews(int(name), now, refused, retry_after, spacing))
+        asks = refused or retry_after is not None or spacing > 0.0 or rate_limit is not None
+        if asks or now < self._refused + SORE:
+            self._news.append(HostNews(int(name), now, refused, retry_after, spacing, rate_limit, calls))
 
     def taken(self) -> list[HostNews]:
         """What was heard since the last time."""

@@ -12,6 +12,7 @@ from unstale.core.checks import Floats
 from unstale.frozen import quickly_made
 from unstale.keeper.outcomes import Answer
 from unstale.ports.records import Price
+from unstale.ports.world import RateLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +179,15 @@ class Census:
 
 @dataclass(frozen=True, slots=True)
 class HostNews:
-    """What a poll's answer says about how its host wants to be treated; `refused` if we asked too much."""
+    """What a poll's answer says about how its host wants to be treated; `refused` if we asked too much.
+
+    `rate_limit` is what is left of the host's quota, if it told, after the `calls` that the poll took.
+    """
 
     source: int
     at: float
     refused: bool
     retry_after: float | None
     spacing: float
+    rate_limit: RateLimit | None = None
+    calls: int = 1

@@ -6,6 +6,8 @@ import pytest
 
 from unstale.addresses import host_of
 from unstale.engine.host_limits import BREATH, FIRST_PAUSE, LAST_PAUSE, HostLimits, Rules, usual_rules
+from unstale.engine.shared_host_limits import SharedHostLimits
+from unstale.ports import HostNews, RateLimit
 
 
 def spaced(spacing: float = 2.0, concurrency: int = 2) -> HostLimits:
@@ -62,3 +64,11 @@ def test_hosts_of_addresses() -> None:
     assert host_of("http://[::1]/") == "::1"
     assert usual_rules("10.0.0.7").spacing == 0.0
     assert usual_rules("news.example").concurrency == 2
+
+
+def test_a_worker_passes_on_what_is_left_of_a_quota() -> None:
+    limits, told = SharedHostLimits(), RateLimit(left=40.0, seconds=60.0, of=100.0)
+    limits.heard("7", 10.0, refused=False, retry_after=None, spacing=0.0, rate_limit=told, calls=3)
+    # Nothing was asked for here, and nobody was refused: there is nothing to tell.
+    limits.heard("8", 11.0, refused=False, retry_after=None, spacing=0.0)
+    assert limits.taken() == [HostNews(7, 10.0, False, None, 0.0, told, 3)]
