@@ -8,26 +8,30 @@ spread over a day.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing
+from contextlib import chdir, closing
 from pathlib import Path
 
 import apsw
 import numpy as np
 
-from bench_run import memory, recorded, serving, spent
+from bench_run import memory, serving, spent
 from bench_store import BATCH, BODY, SPREAD
 from harness import Table
 from unstale.adapters.sqlite_store import SqliteStore
+from unstale.cli.service import serving as serving_fleet
+from unstale.cli.settings import load
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.state import WIDTH, kept
 from unstale.keeper.outcomes import Answer
 from unstale.ports import LEARNER, Entry
+from unstale.service import documents
 
 SETTINGS = """
 store = "fleet.db"
@@ -38,6 +42,7 @@ allow_networks = ["127.0.0.0/8"]
 HOSTS = 200
 #: polls that are claimed and recorded in the file by itself
 POLLS = 20_000
+PAGE = 60
 PATIENCE = 240.0
 
 
@@ -58,26 +63,32 @@ def listed(folder: Path, sources: int, port: int) -> None:
             lines.write(f"http://127.0.{1 + n % HOSTS // 250}.{1 + n % HOSTS % 250}:{port}/page/{n:x}\n")
 
 
-def first_poll(folder: Path) -> tuple[float, float, float]:
-    """Seconds from the start of `unstale run` to the first poll that the store holds, CPU until then, and MB."""
+def counted(db: apsw.Connection, name: str) -> int:
+    return int(db.execute("SELECT value FROM counters WHERE name = ?", (name,)).get or 0)
+
+
+def first_poll(folder: Path) -> dict[str, tuple[float, float]]:
+    """Seconds by the clock and of all cores from the start of `unstale run` until the first poll was begun, and until
+    one was in the store; and its memory in MB while it planned.
+    """
+    found: dict[str, tuple[float, float]] = {}
     with closing(apsw.Connection(str(folder / "fleet.db"))) as db:
-        before, began = recorded(db), time.perf_counter()
+        before, began = {name: counted(db, name) for name in ("claimed", "recorded")}, time.perf_counter()
         with (folder / "said").open("w", encoding="utf-8") as said:
             engine = subprocess.Popen(
                 [sys.executable, "-m", "unstale", "run", "--no-serve"], cwd=folder, stdout=said, stderr=said
             )
         try:
-            while recorded(db) == before:
-                assert time.perf_counter() < began + PATIENCE, (folder / "said").read_text("utf-8")[-2000:]
-                time.sleep(0.02)
-            took, used = time.perf_counter() - began, spent(engine.pid)
-            # A plan is made in these seconds: it is the most that it holds.
-            time.sleep(15.0)
-            most = memory(engine.pid)
+            for name, count in before.items():
+                while counted(db, name) == count:
+                    assert time.perf_counter() < began + PATIENCE, (folder / "said").read_text("utf-8")[-2000:]
+                    time.sleep(0.05)
+                found[name] = time.perf_counter() - began, spent(engine.pid)
+            found["memory"] = memory(engine.pid), 0.0
         finally:
             engine.terminate()
             engine.wait(60)
-    return took, used, most
+    return found
 
 
 def teach(path: Path) -> None:
@@ -128,6 +139,19 @@ def claim_and_record(path: Path) -> tuple[float, float, float]:
     return took / POLLS, used / POLLS, wrote / POLLS
 
 
+def pages(folder: Path) -> list[tuple[float, float]]:
+    """Seconds by the clock and of all cores of three pages of 60 sources in turn, as the API makes them."""
+    with chdir(folder), serving_fleet(load(None)) as service:
+
+        def page(after: int) -> tuple[float, float]:
+            began, used = time.perf_counter(), time.process_time()
+            found = service.views(service.store.search(after=after, limit=PAGE))
+            assert len(json.dumps([documents.source(one) for one in found])) > PAGE
+            return time.perf_counter() - began, time.process_time() - used
+
+        return [page(after) for after in (0, 1000, 2000)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sources", type=int, default=1_000_000)
@@ -143,17 +167,19 @@ def main() -> None:
         took, used, _ = command(folder, "add", "--from", "sources.txt")
         table.row("add from a list", "unstale add --from", took, used, used / 15.0, 1)
         table.fact("add, CPU seconds", f"{used:.1f}", "15")
-        took, used, most = first_poll(folder)
-        table.row("first poll after the start, nothing known", "unstale run", took, used, took / 3.0, 1)
+        fresh = first_poll(folder)
         teach(folder / "fleet.db")
-        took, used, more = first_poll(folder)
-        table.row("first poll after the start, all known", "unstale run", took, used, took / 3.0, 1)
-        table.fact("first poll, seconds", f"{took:.2f}", "3")
-        table.fact("memory of the engine, MB", f"{max(most, more):.0f}", "400")
+        for case, found in (("nothing known", fresh), ("all known", first_poll(folder))):
+            for name, words in (("claimed", "begun"), ("recorded", "in the store")):
+                table.row(f"first poll {words}, {case}", "unstale run", *found[name], found[name][0] / 3.0, 1)
+            table.fact(f"first poll begun, seconds, {case}", f"{found['claimed'][0]:.1f}", "3")
+            table.fact(f"memory of the engine, MB, {case}", f"{found['memory'][0]:.0f}", "400")
         statuses = [command(folder, "status") for _ in range(3)]
         took, used = sorted(one[:2] for one in statuses)[1]
         table.row("status", "unstale status", took, used, took / 0.5, 3)
         table.fact("status, seconds", f"{took:.2f}", "0.5")
+        for name, (took, used) in zip(("first", "second", "third"), pages(folder), strict=True):
+            table.row(f"{name} page of {PAGE} sources", "service", took, used, took / 0.5, 1)
         took, used, wrote = claim_and_record(folder / "fleet.db")
         table.row("claim and record, per poll", "store", took, used, used / 20e-6, 1)
         table.fact("claim and record, CPU µs per poll", f"{used * 1e6:.1f}", "20")

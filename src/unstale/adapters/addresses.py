@@ -128,7 +128,7 @@ def web_address(text: str) -> WebAddress:
     plain = _PLAIN.fullmatch(text)
     scheme, host, rest = plain.groups() if plain else _parsed(text)
     name, _, port = host.rpartition(":") if host[-1] != "]" and ":" in host else (host, "", str(_PORTS[scheme]))
-    return WebAddress(f"{scheme}://{host}{rest}", name, f"{scheme}://{name}:{port}")
+    return WebAddress(text if plain else f"{scheme}://{host}{rest}", name, f"{scheme}://{name}:{port}")
 
 
 def _numbers(host: str) -> list[str]:

@@ -179,15 +179,17 @@ class SqliteStore(SqliteReplica):
         check_due(sources, due, was)
         before = [None] * len(due) if was is None else [float(time) for time in was]
         moved = [(float(time), int(s), old) for s, time, old in zip(sources, due, before, strict=True)]
+        # Each once, so that all can be moved in one go: of a source that is there twice one after the other.
+        goes = [moved] if len({source for _, source, _ in moved}) == len(moved) else [[move] for move in moved]
         with self._writing() as db:
-            for move in moved:
+            for move in goes:
                 # Only of a source that waits: one that is claimed or paused is not in sched.
-                db.execute(
+                db.executemany(
                     "UPDATE sched SET due = ?1 WHERE source = ?2 AND due = "
                     "(SELECT due FROM beliefs WHERE source = ?2 AND due = coalesce(?3, due))",
                     move,
                 )
-                db.execute("UPDATE beliefs SET due = ?1 WHERE source = ?2 AND due = coalesce(?3, due)", move)
+                db.executemany("UPDATE beliefs SET due = ?1 WHERE source = ?2 AND due = coalesce(?3, due)", move)
 
     def distrust(self, copies: Sequence[tuple[int, int]]) -> None:
         """What is held of these sources and versions is damaged: it is asked for anew."""
