@@ -113,6 +113,15 @@ def _bare(text: str | float) -> float | None:
     return plain_number(text) if isinstance(text, str) else float(text)
 
 
+def many(count: int, one: str, several: str = "") -> str:
+    """So many of something, as it is said.
+
+    >>> many(1, "poll"), many(1203, "poll"), many(0, "copy", "copies")
+    ('1 poll', '1,203 polls', '0 copies')
+    """
+    return f"{count:,} {one if count == 1 else several or one + 's'}"
+
+
 def _span(text: str) -> float | None:
     """Seconds in `number unit` parts that cover the whole text, or None."""
     total, end = 0.0, 0

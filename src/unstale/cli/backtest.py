@@ -13,7 +13,7 @@ import click
 from unstale.cli.show import Stages, console, grid, moment
 from unstale.errors import InputError, sentence
 from unstale.service.documents import finite
-from unstale.units import DAY, format_duration
+from unstale.units import DAY, format_duration, many
 
 if TYPE_CHECKING:
     from unstale.sim.backtest.run import Backtest, BacktestRow, Saving
@@ -187,8 +187,9 @@ def _print(played: Backtest) -> None:
     first, split, last = (
         datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%d") for t in (setting.start, setting.split, setting.end)
     )
+    whole = f"{many(len(setting), 'source')}, {many(len(setting.trace.times), 'change')}"
     out.print(
-        f"[bold]{len(setting):,} sources, {len(setting.trace.times):,} changes from {first} to {last}[/bold]",
+        f"[bold]{whole} from {first} to {last}[/bold]",
         highlight=False,
     )
     what = {"freshness": "Freshness in %", "age": "Mean age"}.get(setting.objective, f"Penalty ({setting.objective})")

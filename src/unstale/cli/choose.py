@@ -20,6 +20,7 @@ from unstale.cli.settings import near as near
 from unstale.errors import InputError, require, sentence, suggestion
 from unstale.kinds import known_kind
 from unstale.ports import Catalogue, Listing, Store
+from unstale.units import many
 
 if TYPE_CHECKING:
     from unstale.service import FleetService
@@ -144,7 +145,7 @@ def counted(count: int) -> str:
     >>> counted(1), counted(1203)
     ('1 source', '1,203 sources')
     """
-    return f"{count:,} source{'s' * (count != 1)}"
+    return many(count, "source")
 
 
 def _by_part(replica: Catalogue, text: str) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unstale.cli.show import console, grid
-from unstale.units import format_duration
+from unstale.units import format_duration, many
 
 if TYPE_CHECKING:
     from unstale.planning.collections import CollectedFleetPlan
@@ -25,7 +25,7 @@ def print_collected(made: CollectedFleetPlan, summary: dict[str, Any], rows: int
     table.add_row("price", f"{made.price:.4g}", "weighted freshness that one more unit of budget a day would add")
     table.add_row("abandoned", f"{summary['abandoned']:,}", "sources whose polls cannot pay at this price")
     table.add_row("gap", f"{summary['gap']:.0e}", "of freshness, at most, that any other plan could add")
-    head = f"{summary['sources']:,} sources, {summary['spent']:,.6g} of {summary['budget']:,.6g} spent per day"
+    head = f"{many(summary['sources'], 'source')}, {summary['spent']:,.6g} of {summary['budget']:,.6g} spent per day"
     console().print(f"[bold]{head}[/bold]", highlight=False)
     console().print(table, highlight=False)
     console().print()

@@ -17,7 +17,7 @@ import numpy as np
 from unstale import plan
 from unstale.cli.show import console
 from unstale.errors import require
-from unstale.units import DAY, format_duration, format_rate, parse_duration, parse_rate
+from unstale.units import DAY, format_duration, format_rate, many, parse_duration, parse_rate
 
 if TYPE_CHECKING:
     from unstale.cli.compose import Application
@@ -76,7 +76,8 @@ def _keep(origin: Origin, folder: Path, budget: float, seconds: float) -> Applic
     store.add([Listing(origin.address + path, weight=weight) for path, weight in paths], time.time())
     store.close()
     mean = format_duration(1.0 / float(np.mean(origin.site.changing.rate)) / DAY)
-    title = f"{len(origin.site)} sources that change every {mean} on average, {format_rate(DAY * budget)} to poll them"
+    which = many(len(origin.site), "source that changes", "sources that change")
+    title = f"{which} every {mean} on average, {format_rate(DAY * budget)} to poll them"
     say = console()
     if not say.is_terminal:
         say.print(title, highlight=False)
@@ -125,7 +126,7 @@ def _tell(origin: Origin, application: Application) -> None:
         f"\nAfter the first {100 * WARM_UP:.0f} % of the time, the copies were fresh [bold]{ours}[/] of it.\n"
         f"Polled equally often, for the same budget, they would have been {even};\n"
         f"{best} is the best for somebody who knew how often each source changes.\n"
-        f"{counted.found:,} of {counted.total:,} polls found something new.\n\n"
+        f"{counted.found:,} of {many(counted.total, 'poll')} found something new.\n\n"
         "Your own list: unstale add --from FILE, then unstale run --budget 1000/day",
         highlight=False,
     )

@@ -19,6 +19,7 @@ from unstale.cli.settings import is_shared
 from unstale.keeper.replay import PastPolls, Taught, blank, replay
 from unstale.ports import widened
 from unstale.service.beliefs import polls_of
+from unstale.units import many
 
 if TYPE_CHECKING:
     from unstale.cli.settings import Settings
@@ -80,8 +81,8 @@ def examine(
     findings += [*_waiting(standing, now, budget), *_clock(standing, now), *_misdated(replica), *_learner(standing)]
     if untold := replica.counters().get("untold", 0):
         findings.append(
-            f"{untold:,} changes were dropped before everybody was told of them: see to those in [[on_change]], and "
-            "let them read what the copies hold now"
+            f"{many(untold, 'change was', 'changes were')} dropped before everybody was told of them: see to those in "
+            "[[on_change]], and let them read what the copies hold now"
         )
     findings += _environment(replica, standing, _ENOUGH if quick else _ALL)
     checked.append(f"{counted(len(standing.source))}: due times, clock, names of the environment")
@@ -209,8 +210,9 @@ def _misdated(replica: ReadStore) -> Iterator[str]:
         earliest = min(earliest, one.polled_at)
     if count:
         yield (
-            f"{count:,} of the newest {len(recent):,} polls are dated after later ones, by up to {span(most)}: the "
-            "clock was set meanwhile, their order is right and their times are not; there is nothing to do"
+            f"{count:,} of the newest {len(recent):,} polls {'is' if count == 1 else 'are'} dated after later ones, "
+            f"by up to {span(most)}: the clock was set meanwhile, the order is right and the times are not; "
+            "there is nothing to do"
         )
 
 

@@ -12,7 +12,7 @@ import click
 from unstale.cli.show import Stages, console, grid, moment
 from unstale.errors import InputError, require, sentence
 from unstale.service.documents import finite
-from unstale.units import format_duration, format_rate
+from unstale.units import format_duration, format_rate, many
 
 if TYPE_CHECKING:
     from unstale.core.trace import Trace
@@ -150,11 +150,12 @@ def _one(trace: Trace, name: str, file: str) -> Trace:
 def _print_fleet(facts: dict[str, Any], at_least: int, clock: str) -> None:
     out = console()
     out.print(
-        f"[bold]{facts['sources']:,} sources, {facts['changes']:,} changes from {facts['first']} to "
+        f"[bold]{many(facts['sources'], 'source')}, {many(facts['changes'], 'change')} from {facts['first']} to "
         f"{facts['last']}[/bold]",
         highlight=False,
     )
-    out.print(f"{facts['judged']:,} with at least {at_least} changes are judged.\n", highlight=False)
+    judged = f"{facts['judged']:,} with at least {many(at_least, 'change')}"
+    out.print(f"{judged} {'is' if facts['judged'] == 1 else 'are'} judged.\n", highlight=False)
     table = grid("", "p10", "p50", "p90", "")
     for name, (label, meaning) in _QUANTILES.items():
         if (row := facts["quantiles"][name]) is not None:
@@ -186,7 +187,7 @@ def _print_source(facts: dict[str, Any], _: int, clock: str) -> None:
     out = console()
     gaps, fits = facts["gaps"], facts["fits"]
     out.print(
-        f"[bold]{facts['source']}: {facts['changes']:,} changes from {facts['first']} to {facts['last']}, "
+        f"[bold]{facts['source']}: {many(facts['changes'], 'change')} from {facts['first']} to {facts['last']}, "
         f"{format_rate(facts['change_rate'])}[/bold]\n",
         highlight=False,
         soft_wrap=True,
@@ -211,9 +212,9 @@ def _print_source(facts: dict[str, Any], _: int, clock: str) -> None:
     )
     known = {days: fano for days, fano in facts["clumping"].items() if fano is not None}
     if known:
-        many, windows = " / ".join(f"{fano:.3g}" for fano in known.values()), " / ".join(known)
+        often, windows = " / ".join(f"{fano:.3g}" for fano in known.values()), " / ".join(known)
         unit = "day" if windows == "1" else "days"
-        lines.append(("clumping", f"counts over {windows} {unit} vary {many} times as much as Poisson's"))
+        lines.append(("clumping", f"counts over {windows} {unit} vary {often} times as much as Poisson's"))
     lines.append(
         (
             "time of day",

@@ -13,7 +13,7 @@ import click
 
 from unstale.cli.lab_experiment import LabRow, experiment
 from unstale.cli.show import console, grid
-from unstale.units import DAY, parse_rate
+from unstale.units import DAY, many, parse_rate
 
 if TYPE_CHECKING:
     from unstale.lab.setups import Setup
@@ -190,19 +190,18 @@ def _about(setup: Setup) -> str:
         return f"{rate:g}/s"
 
     if setup.layers:
-        said = [
-            f"{each.machines} {'replicas' if each.machines > 1 else 'replica'} polling {each.sync_rate:.3g}/s"
-            for each in setup.layers
-        ]
-        return f"{', below them '.join(said)}, of {setup.sources} sources, which change {setup.change_rate:.3g}/s"
+        said = [f"{many(each.machines, 'replica')} polling {each.sync_rate:.3g}/s" for each in setup.layers]
+        return (
+            f"{', below them '.join(said)}, of {many(setup.sources, 'source')}, which change {setup.change_rate:.3g}/s"
+        )
     what = {
         "single": "one replica",
-        "cascade": f"a cascade of {setup.replicas} replicas",
-        "peers": f"{setup.replicas} replicas that contact {_whom(setup)} {each(setup.peer_rate)}",
-        "redundant": f"{setup.replicas} replicas, of which readers ask {setup.asked}",
+        "cascade": f"a cascade of {many(setup.replicas, 'replica')}",
+        "peers": f"{many(setup.replicas, 'replica')} that contact {_whom(setup)} {each(setup.peer_rate)}",
+        "redundant": f"{many(setup.replicas, 'replica')}, of which readers ask {setup.asked}",
     }[setup.topology]
     return (
-        f"{what}, polling each of {setup.sources} sources {each(setup.sync_rate)}, which change "
+        f"{what}, polling each of {many(setup.sources, 'source')} {each(setup.sync_rate)}, which change "
         f"{each(setup.change_rate)}"
     )
 
@@ -239,11 +238,15 @@ def _print(setup: Setup, rows: Sequence[LabRow], facts: dict[str, Any], verdict:
     }[verdict]
     after = float(facts["late_seconds"])
     late = f"{1000 * after:.0f} ms late, {100 * after * setup.sync_rate:.1f} % of an interval"
-    taken = f", {sum(facts['taken_from_peers']):,} copies from peers" if any(facts["taken_from_peers"]) else ""
+    taken = (
+        f", {many(sum(facts['taken_from_peers']), 'copy', 'copies')} from peers"
+        if any(facts["taken_from_peers"])
+        else ""
+    )
     chance = f"; by chance it would have been {_by_chance(setup)}" if setup.brain else ""
-    gone = f", {facts['left']} replicas left and others came" if facts["left"] else ""
+    gone = f", {many(facts['left'], 'replica')} left and others came" if facts["left"] else ""
     say.print(
-        f"{said}: {facts['changes']:,} changes and {sum(facts['polls']):,} polls, on average {late}"
+        f"{said}: {many(facts['changes'], 'change')} and {many(sum(facts['polls']), 'poll')}, on average {late}"
         f"{taken}{gone}{chance}; {facts['whole_seconds']:.0f} s in all",
         highlight=False,
     )

@@ -15,6 +15,7 @@ from unstale.cli.reading import reading, size, span
 from unstale.cli.service import serving
 from unstale.cli.settings import load, one_file, settings_options
 from unstale.cli.show import Stages
+from unstale.units import many
 
 if TYPE_CHECKING:
     from unstale.cli.doctor import Replayed
@@ -107,7 +108,8 @@ def _scrubbed(settings: Settings, repair: bool, as_json: bool) -> int:
     else:
         for source, version in damaged:
             click.echo(f"! copy {version} of source {source} is damaged")
-        rest = f", {len(damaged) - mended} are old versions that no poll brings back" if mended < len(damaged) else ""
+        old = len(damaged) - mended
+        rest = f", {many(old, 'is an old version', 'are old versions')} that no poll brings back" if old else ""
         remedy = f"{mended} polled anew as the budget allows{rest}" if repair else "mend with `unstale doctor --repair`"
         click.echo(f"{len(damaged)} damaged: {remedy}")
     return 1 if damaged else 0
@@ -120,11 +122,11 @@ def _said(replayed: Replayed) -> str:
     >>> _said(Replayed(3, 40, 2, 1, 0, 0, 1e-15))
     '3 sources replayed, 40 polls: 2 beliefs equal bit for bit, 1 differs by 1e-15 at most'
     """
-    words = [f"{replayed.equal:,} beliefs equal bit for bit"]
+    words = [f"{many(replayed.equal, 'belief')} equal bit for bit"]
     if replayed.differ:
         words.append(f"{replayed.differ:,} differ{'s' * (replayed.differ == 1)} by {replayed.worst:.0e} at most")
     if replayed.unknown:
         words.append(f"{replayed.unknown:,} cannot be rebuilt")
     if replayed.moving:
         words.append(f"{replayed.moving:,} polled meanwhile")
-    return f"{counted(replayed.sources)} replayed, {replayed.polls:,} polls: {', '.join(words)}"
+    return f"{counted(replayed.sources)} replayed, {many(replayed.polls, 'poll')}: {', '.join(words)}"

@@ -14,7 +14,7 @@ from rich.live import Live
 
 from unstale.cli.show import console
 from unstale.errors import InputError, require, sentence
-from unstale.units import DAY, format_duration, format_rate, parse_duration, parse_rate
+from unstale.units import DAY, format_duration, format_rate, many, parse_duration, parse_rate
 
 if TYPE_CHECKING:
     from unstale.origin.log import RequestLog
@@ -106,7 +106,8 @@ def origin(
     say = console()
     say.print(f"[bold]{_counted(noted)}[/bold]", highlight=False)
     say.print(
-        f"{summary['changes']:,} changes of {_sources(sources)} in {format_duration(lasted / DAY)}.", highlight=False
+        f"{many(len(history.times), 'change')} of {_sources(sources)} in {format_duration(lasted / DAY)}.",
+        highlight=False,
     )
     for words, file in (("The requests are in", log), ("The changes are in", truth)):
         if file is not None:
@@ -167,11 +168,11 @@ def _begin(serving: Origin, as_json: bool) -> None:
 
 def _counted(log: RequestLog) -> str:
     share = log.found / log.total if log.total else 0.0
-    return f"{log.total:,} requests, {log.unchanged:,} answered not modified, {100 * share:.1f} % found a change"
+    return f"{many(log.total, 'request')}, {log.unchanged:,} answered not modified, {100 * share:.1f} % found a change"
 
 
 def _sources(count: int) -> str:
-    return f"{count:,} source{'s' * (count != 1)}"
+    return many(count, "source")
 
 
 def _check_output(path: str) -> None:

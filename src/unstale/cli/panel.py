@@ -14,7 +14,7 @@ from rich.text import Text
 from unstale.cli.reading import brief
 from unstale.cli.status import numbers, table
 from unstale.secrecy import shown_address
-from unstale.units import DAY, format_rate
+from unstale.units import DAY, format_rate, many
 
 if TYPE_CHECKING:
     from unstale.service import FleetService
@@ -75,7 +75,7 @@ def line(status: Status) -> str:
     done = status.engine
     return (
         f"freshness {100 * status.fresh:.1f} % ({even}), "
-        f"{done.polls:,} polls, {done.changed:,} changes, {done.failed:,} failures"
+        f"{many(done.polls, 'poll')}, {many(done.changed, 'change')}, {many(done.failed, 'failure')}"
     )
 
 

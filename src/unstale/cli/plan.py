@@ -10,6 +10,7 @@ import click
 
 from unstale.cli.show import Stages, console, grid, print_curve, print_plan
 from unstale.errors import InputError, require, sentence
+from unstale.units import many
 
 if TYPE_CHECKING:
     from unstale.planning.collections import CollectedFleetPlan
@@ -201,8 +202,7 @@ def _in_parts(
         return
     _print_parts(made)
     if output:
-        files = "1 file" if made.files == 1 else f"{made.files:,} files"
-        console().print(f"The full plan is in {output}: {files}.", highlight=False)
+        console().print(f"The full plan is in {output}: {many(made.files, 'file')}.", highlight=False)
 
 
 def _print_parts(made: PartsPlan) -> None:
@@ -214,11 +214,11 @@ def _print_parts(made: PartsPlan) -> None:
     table.add_row("freshness", f"{100 * ours:.1f} %", "of the time, the copies equal their sources")
     table.add_row("", f"{100 * even:.1f} %", "if all were polled equally often, for the same budget")
     table.add_row("", f"{100 * prop:.1f} %", "if they were polled in proportion to their changes")
-    table.add_row("price", f"{made.price:.4g}", f"found in {made.passes} passes after the sketches")
+    table.add_row("price", f"{made.price:.4g}", f"found in {many(made.passes, 'pass', 'passes')} after the sketches")
     table.add_row("abandoned", f"{summary['abandoned']:,}", "sources whose polls cannot pay at this price")
     worst = max(summary["certificate"].values())
     table.add_row("certificate", f"{worst:.0e}", "largest residual of the optimality conditions")
-    head = f"{made.sources:,} sources, {made.spent:,.6g} of {made.budget:,.6g} spent per day"
+    head = f"{many(made.sources, 'source')}, {made.spent:,.6g} of {made.budget:,.6g} spent per day"
     console().print(f"[bold]{head}[/bold]", highlight=False)
     console().print(table, highlight=False)
 

@@ -21,7 +21,7 @@ from unstale.cli.service import serving
 from unstale.cli.settings import Settings, load, near, settings_options
 from unstale.cli.show import console
 from unstale.cli.stopping import Stopping
-from unstale.units import DAY, format_rate, parse_duration, parse_rate
+from unstale.units import DAY, format_rate, many, parse_duration, parse_rate
 
 if TYPE_CHECKING:
     from unstale.cli.compose import Application
@@ -191,11 +191,8 @@ async def _run(
         stopping.done = True
     tally = application.engine.counters
     if not events:
-        console().print(
-            f"Stopped after {tally.polls:,} polls, {tally.changed:,} changes, {tally.failed:,} failures; "
-            "everything is recorded.",
-            highlight=False,
-        )
+        done = f"{many(tally.polls, 'poll')}, {many(tally.changed, 'change')}, {many(tally.failed, 'failure')}"
+        console().print(f"Stopped after {done}; everything is recorded.", highlight=False)
 
 
 async def _watch(application: Application, stop: asyncio.Event, events: bool, title: str, more: More) -> None:
@@ -251,7 +248,7 @@ def _quiet(name: str, facts: Mapping[str, Any]) -> None:
 def _plain(name: str, facts: Mapping[str, Any]) -> None:
     words = {
         "started": "polling, budget {budget}",
-        "loaded": "{sources} sources",
+        "loaded": "{listed}",
         "store_failed": "{reason}",
         "fault": "source {source}: {error}",
         "poll_failed": "{address}: {reason}",
@@ -260,6 +257,8 @@ def _plain(name: str, facts: Mapping[str, Any]) -> None:
         shown = dict(facts)
         if "budget" in shown:
             shown["budget"] = format_rate(DAY * shown["budget"])
+        if "sources" in shown:
+            shown["listed"] = many(shown["sources"], "source")
         _say(words[name].format(**shown))
 
 

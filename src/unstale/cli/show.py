@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from unstale.errors import require
-from unstale.units import format_duration, format_rate
+from unstale.units import format_duration, format_rate, many
 
 if TYPE_CHECKING:
     from unstale.core.checks import Floats
@@ -105,7 +105,7 @@ def print_plan(made: FleetPlan, summary: dict[str, Any], rows: int = 12) -> None
     out = console()
     ours, even, prop = (summary[k] for k in ("freshness", "freshness_uniform", "freshness_proportional"))
     out.print(
-        f"[bold]{summary['sources']:,} sources, {summary['spent']:,.6g} of {summary['budget']:,.6g} spent"
+        f"[bold]{many(summary['sources'], 'source')}, {summary['spent']:,.6g} of {summary['budget']:,.6g} spent"
         " per day[/bold]",
         highlight=False,
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from unstale.cli.show import console, grid
 from unstale.errors import require
-from unstale.units import format_duration, format_rate
+from unstale.units import format_duration, format_rate, many
 
 if TYPE_CHECKING:
     from unstale.core.checks import Floats
@@ -46,7 +46,7 @@ def print_report(report: dict[str, Any]) -> None:
         out.print(f"[bold]{report['scenario']}[/bold]: {SCENARIOS[report['scenario']].line}", highlight=False)
     else:
         out.print(
-            f"[bold]{report['sources']:,} sources, {report['runs']} times {report['days']:g} days,"
+            f"[bold]{many(report['sources'], 'source')}, {many(report['runs'], 'time')} {report['days']:g} days,"
             f" {report['events']:,} polls and changes[/bold]",
             highlight=False,
         )

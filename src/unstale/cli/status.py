@@ -17,7 +17,7 @@ from unstale.cli.shorten import fitted
 from unstale.cli.show import console, grid
 from unstale.errors import UnstaleError, require
 from unstale.secrecy import shown_address
-from unstale.units import DAY, format_rate, parse_duration
+from unstale.units import DAY, format_rate, many, parse_duration
 
 if TYPE_CHECKING:
     from unstale.service.moment import Moment
@@ -224,7 +224,7 @@ def numbers(status: Status) -> Any:
             said = "if all were polled equally often, for the same budget"
             table.add_row("", f"{100 * status.even:.1f} %", f"{said}{_give_or_take(status.even_error)}")
     if begun is not None:
-        left = f"of {begun.of:,} sources polled, about {span(begun.left)} left"
+        left = f"of {many(begun.of, 'source')} polled, about {span(begun.left)} left"
         table.add_row("first round", f"{begun.done:,}", left if engine.running else f"{left} once an engine runs")
     table.add_row(
         "age",
@@ -253,12 +253,12 @@ def numbers(status: Status) -> Any:
         place = brief(shown_address(one.listing.address))
         table.add_row("collection", one.state, f"{place} {one.sentence(now)}")
     if (hidden := len(status.collections) - _COLLECTIONS) > 0:
-        table.add_row("", "", f"and {hidden:,} collections more")
+        table.add_row("", "", f"and {many(hidden, 'collection')} more")
     beside = status.totals.requests - status.totals.polls
-    asked = f", {beside:,} requests beside them for redirects and robots.txt" if beside > 0 else ""
+    asked = f", {many(beside, 'request')} beside them for redirects and robots.txt" if beside > 0 else ""
     table.add_row("polls", f"{status.totals.polls:,}", f"recorded, {status.totals.failed:,} of them failed{asked}")
     words = {True: "running", False: "not running", None: "unknown"}[engine.running]
-    crew = f"{engine.workers:,} worker{'s' * (engine.workers != 1)}, " if engine.workers else ""
+    crew = f"{many(engine.workers, 'worker')}, " if engine.workers else ""
     heard = f"the last poll was {ago(engine.last_poll, now)}" if math.isfinite(engine.last_poll) else "no poll yet"
     start = "" if engine.running else f": start {'a worker' if engine.workers is not None else 'it'} with `unstale "
     start += "" if engine.running else "worker`" if engine.workers is not None else "run`"

@@ -20,7 +20,7 @@ from unstale.cli.settings import Settings, load, settings_options
 from unstale.cli.stopping import Stopping
 from unstale.errors import InputError, MissingExtraError, StoreError, sentence
 from unstale.logs import log
-from unstale.units import DAY, parse_duration, parse_rate
+from unstale.units import DAY, many, parse_duration, parse_rate
 
 if TYPE_CHECKING:
     from unstale.adapters.postgres_crew import PostgresCrew
@@ -88,7 +88,7 @@ def worker(
         for stopping in heard:
             stopping.over()
     if not events:
-        click.echo(f"Stopped after {polls:,} polls; everything is recorded.")
+        click.echo(f"Stopped after {many(polls, 'poll')}; everything is recorded.")
 
 
 def postgres_of(address: str, name: str = "store") -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from unstale.core.checks import number
 from unstale.core.trace import Trace
 from unstale.errors import InputError, require, sentence
+from unstale.units import many
 
 #: requests kept in memory
 KEPT = 200_000
@@ -72,7 +73,7 @@ class RequestLog:
         require(
             not forgotten,
             "log",
-            f"without its first {forgotten:,} requests",
+            f"without its first {many(forgotten, 'request')}",
             "must be whole to tell all polls",
             "keep more of them in memory, or read the file of the log",
         )

@@ -23,6 +23,7 @@ from unstale.core.processes.named import named
 from unstale.core.trace import Trace
 from unstale.origin.changes import Changing, spread_rates
 from unstale.origin.listings import folder, moment, recent, sitemap
+from unstale.units import many
 
 #: changes that the feed of a source tells
 ENTRIES = 20
@@ -170,8 +171,9 @@ class Site:
         links = " ".join(f'<a href="{path}">{path}</a>' for path in self.paths[:100])
         return (
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Origin</title></head><body>\n'
-            f"<h1>{len(self):,} sources that change</h1>\n<p>Keep copies of them: <code>unstale add --from "
-            f"{escape(base)}/list.csv</code></p>\n<ul>{lists}</ul>\n<p>{links}</p></body></html>\n"
+            f"<h1>{many(len(self), 'source that changes', 'sources that change')}</h1>\n<p>Keep copies of them: "
+            f"<code>unstale add --from {escape(base)}/list.csv</code></p>\n"
+            f"<ul>{lists}</ul>\n<p>{links}</p></body></html>\n"
         )
 
     def _changed(self, t: float) -> Callable[[int], float]:

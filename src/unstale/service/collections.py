@@ -19,7 +19,7 @@ from unstale.engine.listed import COLLECTION
 from unstale.listings.records import CHANNELS
 from unstale.ports import Listing, ReadStore
 from unstale.service.words import ago, span
-from unstale.units import DAY
+from unstale.units import DAY, many
 
 #: how a collection stands: used, trusted but not worth its polls, new, or not believed
 USED, DEAR, NEW, LIAR = "used", "trusted", "new", "not believed"
@@ -57,7 +57,9 @@ class CollectionView:
             return f"{told}, but is not believed: {worth}; its members are polled as if there were none of it"
         if self.state == DEAR:
             return f"{told}, but a listing poll does not pay at today's price; {worth}"
-        saved = f"; about {self.saved:,.0f} polls a day are saved" if self.saved >= 1.0 else ""
+        saved = (
+            f"; about {many(round(self.saved), 'poll a day is', 'polls a day are')} saved" if self.saved >= 1.0 else ""
+        )
         return f"{told} and is listed every {span(self.interval)}, heard {ago(self.heard_at, now)}: {worth}{saved}"
 
     def _pushed(self, told: str, now: float) -> str:

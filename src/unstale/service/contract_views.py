@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from unstale.ports import Listing
 from unstale.secrecy import shown_address
 from unstale.service.words import span
+from unstale.units import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class ContractView:
     def sentence(self) -> str:
         """How it stands."""
         terms = f"{self.terms}: " if self.terms else ""
-        first = f", {self.waiting:,} wait for a first copy" if self.waiting else ""
+        first = f", {many(self.waiting, 'waits', 'wait')} for a first copy" if self.waiting else ""
         if self.kept:
-            return f"{terms}kept of {self.sources:,} source{'s' * (self.sources != 1)}{first}"
-        return f"{terms}broken of {self.broken:,} of {self.sources:,} sources{first}"
+            return f"{terms}kept of {many(self.sources, 'source')}{first}"
+        return f"{terms}broken of {self.broken:,} of {many(self.sources, 'source')}{first}"

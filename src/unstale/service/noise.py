@@ -19,6 +19,7 @@ from unstale.keeper.outcomes import Answer
 from unstale.pictured import apart
 from unstale.ports import Body, ReadStore
 from unstale.service.difference import difference
+from unstale.units import many
 
 #: polls that are looked at, how many there must be, and the share of them that must have found a change
 POLLS, ENOUGH, SHARE = 20, 4, 0.8
@@ -66,7 +67,7 @@ class Noise:
         ways = [f"--drop '{one}'" for one in self.selectors] + [f"--drop-json '{one}'" for one in self.pointers]
         way = " ".join(ways) or ("--ignore-digits" if self.digits else "--drop CSS")
         return (
-            f"it changed at {self.changed} of its last {self.polls} polls: if what differs means nothing "
+            f"it changed at {self.changed} of its last {many(self.polls, 'poll')}: if what differs means nothing "
             f"(`unstale diff {source}` shows it), leave it out with `unstale edit {source} {way}`"
         )
 

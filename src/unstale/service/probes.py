@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 from unstale.ports import Listing, ReadStore
+from unstale.units import many
 
 _WHYS = {
     "changed": "by its column {changed}, which its owner named: only rows since the last reading are read",
@@ -31,7 +32,7 @@ def looked_at(store: ReadStore, listing: Listing) -> str:
     else:
         reason = _WHYS.get(kind, "").format(changed=listing.options.get("changed", ""))
     rows = told.get("rows")
-    size = f"; it has {rows:,} rows" if isinstance(rows, int) else ""
+    size = f"; it has {many(rows, 'row')}" if isinstance(rows, int) else ""
     return f"looked at {reason}{size}" if reason else ""
 
 

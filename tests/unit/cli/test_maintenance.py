@@ -147,7 +147,7 @@ def test_polls_that_are_dated_after_later_ones_are_told(store: Path) -> None:
     ten_years = "UPDATE observations SET polled_at = polled_at + 315576000 WHERE token = "
     hurt(store, f"{ten_years}(SELECT max(token) - 5 FROM observations)")
     found = findings(store)
-    told = [finding for finding in found if "polls are dated after later ones, by up to 10 years" in finding]
+    told = [finding for finding in found if "polls is dated after later ones, by up to 10 years" in finding]
     assert len(told) == 1, found
 
 

@@ -90,7 +90,7 @@ def test_the_line_and_the_panel_of_a_run_say_what_the_service_says(store: Path) 
         with shown.capture() as got:
             shown.print(Panel(service, "mine", lambda: [("truth", "12 %", "by somebody else")]).draw(130, -5))
     assert said.startswith(f"freshness {100 * fresh:.1f} % (")
-    assert said.endswith("2 polls, 0 changes, 1 failures")
+    assert said.endswith("2 polls, 0 changes, 1 failure")
     lines = got.get().splitlines()
     assert lines[0].split() == ["mine"]
     assert ["truth", "12", "%"] in [line.split()[:3] for line in lines]

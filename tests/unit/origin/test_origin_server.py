@@ -160,7 +160,7 @@ def test_every_answer_carries_the_number_of_its_request() -> None:
             (2, b"/x", -1, 404),
             (3, b"/s/2", 0, 200),
         ]
-        with pytest.raises(InputError, match="log without its first 1 requests"):
+        with pytest.raises(InputError, match="log without its first 1 request"):
             origin.polls()
 
 

@@ -23,6 +23,9 @@ export function count(number, digits = 3) {
   return String(Number(number.toPrecision(digits)));
 }
 
+/** So many of something, as it is said: "1 poll", "2 polls". */
+export const many = (number, one, several = `${one}s`) => `${count(number)} ${number === 1 ? one : several}`;
+
 /** Seconds since the epoch of a time in UTC, NaN for none. */
 export const seconds = (stamp) => (stamp ? Date.parse(stamp) / 1000 : NaN);
 

@@ -3,7 +3,7 @@
 import { get, operator, send } from "../api.js";
 import { chart } from "../chart.js";
 import { calmly, fill, h, note, table } from "../dom.js";
-import { count, percent, span } from "../format.js";
+import { count, many, percent, span } from "../format.js";
 
 // Powers of two of today's budget that the curve is drawn at, those nearby first.
 const STEPS = [0, 1, -1, 2, -2, 3, -3, 0.5, -0.5, 1.5, -1.5];
@@ -14,7 +14,7 @@ export async function budget(place, context) {
   const today = await get("/api/v1/plan", { budget_per_day: held.budget_per_day });
   if (!context.current()) return;
   if (!today.sources) {
-    fill(place, h("h1", {}, "Budget"), h("p", {}, `The budget is ${count(held.budget_per_day)} polls a day, ${held.why}.`),
+    fill(place, h("h1", {}, "Budget"), h("p", {}, `The budget is ${many(held.budget_per_day, "poll")} a day, ${held.why}.`),
       h("p", { class: "muted" }, "What another one would do can be told once there are sources: unstale add ADDRESS"));
     return;
   }
@@ -40,7 +40,7 @@ export async function budget(place, context) {
       { name: "today", values: only(today), colour: "good", points: 12 },
       ...(wanted === today ? [] : [{ name: "wanted", values: only(wanted), colour: "warn", points: 12 }]),
     ], { time: false, logX: true, xName: "polls a day", x: (value) => count(value, 2), y: (value) => percent(value, 0), height: 260,
-      said: `Freshness against budget: today ${count(today.budget_per_day)} polls a day give ${percent(today.freshness)}.` });
+      said: `Freshness against budget: today ${many(today.budget_per_day, "poll")} a day give ${percent(today.freshness)}.` });
   }
 
   function compare() {
@@ -65,7 +65,7 @@ export async function budget(place, context) {
   async function put(perDay) {
     try {
       const now = await send("PUT", "/api/v1/budget", { budget_per_day: perDay });
-      note(`The budget is ${count(now.budget_per_day)} polls a day now; the engine plans anew.`);
+      note(`The budget is ${many(now.budget_per_day, "poll")} a day now; the engine plans anew.`);
       if (context.current()) await budget(place, context);
     } catch (error) { note(error.message, true); }
   }
@@ -73,7 +73,7 @@ export async function budget(place, context) {
   const later = calmly(look, 200);
   slider.addEventListener("input", () => {
     exact.value = String(Number((held.budget_per_day * 2 ** Number(slider.value)).toPrecision(4)));
-    slider.setAttribute("aria-valuetext", `${exact.value} polls a day`);
+    slider.setAttribute("aria-valuetext", `${many(Number(exact.value), "poll")} a day`);
     later(Number(exact.value));
   });
   exact.addEventListener("input", () => {
@@ -85,7 +85,7 @@ export async function budget(place, context) {
 
   fill(place, h("h1", {}, "Budget"),
     h("p", { class: "muted" }, "More budget makes copies fresher, each poll a little less than the one before. Drag to see what another budget would do under the present beliefs; nothing happens before you apply it."),
-    h("p", {}, `The budget is ${count(held.budget_per_day)} polls a day, ${held.why}.${held.waiting ? ` ${held.waiting}.` : ""}`),
+    h("p", {}, `The budget is ${many(held.budget_per_day, "poll")} a day, ${held.why}.${held.waiting ? ` ${held.waiting}.` : ""}`),
     h("section", { class: "card" }, box,
       h("div", { class: "controls" }, h("label", { for: "slider" }, "Budget"), slider, h("label", { for: "exact", id: "hint" }, "polls a day"), exact, apply, back),
       operator() ? null : h("p", { class: "muted" }, "Log in as operator to apply a budget.")),

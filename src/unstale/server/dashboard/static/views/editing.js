@@ -2,7 +2,7 @@
 
 import { get, operator, send } from "../api.js";
 import { calmly, field, fill, h, lines, note, words } from "../dom.js";
-import { count, parsed, span } from "../format.js";
+import { count, many, parsed, span } from "../format.js";
 import { remove } from "../removing.js";
 import { marked } from "./difference.js";
 
@@ -126,7 +126,7 @@ export function editing(place, acts, one, context, again) {
       counts.scrollIntoView({ block: "nearest" });
       trial();
     };
-    place.prepend(h("div", { class: "hint" }, h("p", {}, `It changed at ${count(found.changed)} of its last ${count(found.polls)} polls. If what differs means nothing, leave it out, and the budget goes to what does change.`),
+    place.prepend(h("div", { class: "hint" }, h("p", {}, `It changed at ${count(found.changed)} of its last ${many(found.polls, "poll")}. If what differs means nothing, leave it out, and the budget goes to what does change.`),
       found.lines.length ? marked(found.lines, "What differed last") : null,
       what.length && may ? h("button", { type: "button", onclick: take }, `Leave out ${what.join(", ")}`) : null));
   }).catch(() => {});

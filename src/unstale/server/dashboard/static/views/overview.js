@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { chart } from "../chart.js";
 import { fill, h, table, tile } from "../dom.js";
-import { ago, count, due, give, percent, seconds, short, span } from "../format.js";
+import { ago, count, due, give, many, percent, seconds, short, span } from "../format.js";
 import { live } from "../live.js";
 
 const SPANS = [["1h", "hour"], ["1d", "day"], ["7d", "week"], ["30d", "month"]];
@@ -71,7 +71,7 @@ export async function overview(place, context) {
     if (!counts.total) { fill(parts.hero, begin(stands)); fill(parts.tiles); return; }
     const none = counts.total === counts.paused ? "All sources are paused." : "";
     const even = stands.freshness_even === null ? "mostly a guess until sources were polled twice" : `${percent(stands.freshness_even)} if all were polled equally often for the same budget${give(stands.freshness_even_error)}`;
-    const round = begun ? `First round: ${count(begun.done)} of ${count(begun.of)} sources polled, about ${span(begun.left)} left${engine.running ? "" : " once an engine runs"}.` : "";
+    const round = begun ? `First round: ${count(begun.done)} of ${many(begun.of, "source")} polled, about ${span(begun.left)} left${engine.running ? "" : " once an engine runs"}.` : "";
     fill(parts.hero, h("div", { class: "hero" }, none ? h("p", {}, none) : [
       h("p", { class: "big" }, percent(stands.freshness)), h("p", {}, `of the copies are believed fresh now, by weight${give(stands.freshness_error)}`, h("br"), h("span", { class: "muted" }, even),
         round ? [h("br"), h("span", {}, round)] : null,
@@ -80,8 +80,8 @@ export async function overview(place, context) {
       tile("budget", `${count(stands.budget_per_day)}\u00a0/\u00a0day`, `${stands.budget.why}; ${count(stands.spent_day)} spent in the last day${stands.budget.waiting ? `. ${stands.budget.waiting}` : ""}`),
       tile("price", count(stands.price), "staleness that one more poll removes"),
       tile("measured", answered > 0 ? percent(1 - sum("changed") / answered) : "–", "of answered polls found their copy still fresh"),
-      tile("polls", count(stands.totals.polls), `${count(stands.totals.changed - stands.totals.first)} changes, ${count(stands.totals.failed)} failures, ${count(stands.totals.requests)} requests`),
-      tile("last answer", ago(engine.last_answer_at), engine.running === false ? "no engine is running" : `${count(engine.in_flight)} polls under way`)));
+      tile("polls", count(stands.totals.polls), `${many(stands.totals.changed - stands.totals.first, "change")}, ${many(stands.totals.failed, "failure")}, ${many(stands.totals.requests, "request")}`),
+      tile("last answer", ago(engine.last_answer_at), engine.running === false ? "no engine is running" : `${many(engine.in_flight, "poll")} under way`)));
   }
 
   async function fleet() {
@@ -92,7 +92,7 @@ export async function overview(place, context) {
     fill(parts.collections, stands.collections.length ? [h("h2", {}, "Collections"), h("p", { class: "muted" }, "One look at each tells about many sources."),
       table("Collections", ["Collection", "State", "Members", "True signals", "Unsaid changes", "Listed every", "Polls saved a day"], stands.collections.map((one) => [
         h("a", { href: `#/sources/${one.id}` }, one.address), one.state, count(one.members), percent(one.precision, 0), percent(one.silence, 0), span(one.interval), one.saved === null ? "" : count(Math.round(one.saved))]))] : []);
-    fill(parts.worst, h("h2", {}, "Most in need"), h("p", { class: "muted" }, `${count(counts.total)} sources: ${count(counts.failing)} failing, ${count(counts.paused)} paused, ${count(counts.never_answered)} never answered. Expected age of a copy: ${span(stands.age)}.`),
+    fill(parts.worst, h("h2", {}, "Most in need"), h("p", { class: "muted" }, `${many(counts.total, "source")}: ${count(counts.failing)} failing, ${count(counts.paused)} paused, ${count(counts.never_answered)} never answered. Expected age of a copy: ${span(stands.age)}.`),
       table("Sources most in need", ["Source", "Fresh", "Age", "Checked", "Next poll"], stands.worst.slice(0, 8).map((one) => [
         h("a", { href: `#/sources/${one.id}`, title: one.address }, short(one.options?.title || one.address)), percent(one.fresh, 0), span(one.age), ago(one.checked_at), due(one.due_at)]), "No sources yet."));
   }
@@ -104,7 +104,7 @@ export async function overview(place, context) {
     const said = h("p", {});
     fill(parts.given, h("h2", {}, "Given up"), said);
     if (!plan.abandoned) { said.textContent = "No source is abandoned: at today's price polling each of them pays."; return; }
-    said.textContent = `${count(plan.abandoned)} of ${count(plan.sources)} sources are abandoned: at today's price no poll of them pays, they are only looked at now and then. `;
+    said.textContent = `${count(plan.abandoned)} of ${many(plan.sources, "source")} ${plan.abandoned === 1 ? "is" : "are"} abandoned: at today's price no poll of them pays, they are only looked at now and then. `;
     for (const factor of [1.5, 2, 4, 8, 16]) {
       const more = await get("/api/v1/plan", { budget_per_day: factor * plan.budget_per_day });
       if (!context.current()) return;

@@ -3,7 +3,7 @@
 import { get, operator } from "../api.js";
 import { chart } from "../chart.js";
 import { address, fill, h, table, term, tile } from "../dom.js";
-import { ago, bytes, count, due, every, percent, seconds, short, span } from "../format.js";
+import { ago, bytes, count, due, every, many, percent, seconds, short, span } from "../format.js";
 import { live } from "../live.js";
 import { editing } from "./editing.js";
 import { versions } from "./versions.js";
@@ -58,7 +58,7 @@ export async function source(place, context) {
     drawn.polls = chart(box, all.map((one) => seconds(one.polled_at)), [
       { name: "changed", values: row("changed"), colour: "good", points: 8 }, { name: "unchanged", values: row("unchanged"), colour: "accent", points: 6 },
       { name: "failed", values: row("failed"), colour: "bad", points: 8 }],
-    { y: name, yTicks: [1, 2, 3], range: [0.5, 3.5], height: 150, said: `The last ${all.length} polls: ${all.filter((one) => one.answer === "changed").length} found a change, ${all.filter((one) => one.answer === "failed").length} failed.` });
+    { y: name, yTicks: [1, 2, 3], range: [0.5, 3.5], height: 150, said: `The last ${many(all.length, "poll")}: ${all.filter((one) => one.answer === "changed").length} found a change, ${all.filter((one) => one.answer === "failed").length} failed.` });
     await belief();
   }
 

@@ -2,7 +2,7 @@
 
 import { get } from "../api.js";
 import { address, fill, h, table } from "../dom.js";
-import { ago, bytes, moment, seconds } from "../format.js";
+import { ago, bytes, many, moment, seconds } from "../format.js";
 import { difference } from "./difference.js";
 
 const PAGES = /^(text\/html|application\/xhtml\+xml|image\/svg\+xml)\s*(;|$)/i;
@@ -76,7 +76,7 @@ async function entries(place, id, context) {
   const shown = [];
   const holder = h("div");
   const row = (one) => [one.link ? address(one.link, one.title) : one.title, one.time || "–", ago(one.first_seen), one.there ? "still there" : ago(one.last_seen),
-    one.edits ? `${one.edits === 1 ? "once" : `${one.edits} times`}, ${ago(one.edited_at)}` : "–"];
+    one.edits ? `${one.edits === 1 ? "once" : many(one.edits, "time")}, ${ago(one.edited_at)}` : "–"];
   const more = h("button", { type: "button", class: "quiet", onclick: async () => {
     more.disabled = true;
     try { got = await ask(got.before); } finally { more.disabled = false; }
@@ -87,5 +87,5 @@ async function entries(place, id, context) {
     fill(holder, table("Entries", ["Entry", "From", "First seen", "Last seen", "Edited"], shown.map(row)), got.before ? more : null);
   };
   draw();
-  place.append(h("details", { open: true }, h("summary", {}, `Entries, ${got.total} of them, also those that the feed has dropped`), holder));
+  place.append(h("details", { open: true }, h("summary", {}, `${many(got.total, "entry", "entries")}, also those that the feed has dropped`), holder));
 }
