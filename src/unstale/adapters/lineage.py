@@ -30,7 +30,7 @@ from unstale.ports import Fetched
 
 _SPEC = "https://openlineage.io/spec"
 #: who says it
-PRODUCER = "https://pypi.org/project/unstale/"
+PRODUCER = "urn:unstale:copies"
 #: what a database is called there, its port, and the schema that a table is in unless it says so
 _DATABASES = {
     "postgresql": ("postgres", 5432, "public"),
