@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +129,8 @@ def objects(origin: str, versions: dict[str, int], path: str) -> bytes:
 
 def simple(origin: str, versions: dict[str, int], path: str) -> bytes:
     told = [{"name": k, "_last-serial": v} for k, v in versions.items()]
-    return json.dumps({"meta": {"api-version": "1.1"}, "projects": told}).encode()
+    meta = {"api-version": "1.1", "_last-serial": max(versions.values())}
+    return json.dumps({"meta": meta, "projects": told}).encode()
 
 
 def debian(origin: str, versions: dict[str, int], path: str) -> bytes:
@@ -335,6 +336,37 @@ def test_a_look_tells_who_changed_and_members_can_be_polled(name: str, tmp_path:
             await looking.fetchers.close()
 
     with WORLDS[name][1](folder) as world:
+        asyncio.run(scene(world))
+
+
+def test_an_index_that_a_lagging_cache_serves_says_nothing_new(tmp_path: Path) -> None:
+    """Serials rise: of two caches the one that is behind says of nobody that it changed, nor does the other then."""
+    lag = [0]
+
+    def cached(origin: str, versions: dict[str, int], path: str) -> bytes:
+        return simple(origin, {name: max(version - lag[0], 1) for name, version in versions.items()}, path)
+
+    async def scene(world: World) -> None:
+        looking = Looking(world.address, world.options, tmp_path)
+        try:
+            await looking.look()
+            # What an earlier version has kept is the same serial.
+            looking.known = [replace(member, tag="1") for member in looking.known]
+            assert (await looking.look())[1] == set()
+            world.change()
+            told = []
+            for behind in (0, 1, 0, 1):
+                lag[0] = behind
+                looking.claim = replace(looking.claim, etag=None)
+                told.append((await looking.look())[1])
+            assert [len(one) for one in told] == [1, 0, 0, 0]
+            world.change()
+            lag[0] = 0
+            assert (await looking.look())[1] == told[0]
+        finally:
+            await looking.fetchers.close()
+
+    with pages("simple", "/simple/", cached) as world:
         asyncio.run(scene(world))
 
 

@@ -65,7 +65,13 @@ class EngineConfig:
         cost = scheduler.learner.columns.cost
         if self.burst:
             return max(self.burst, float(cost.max(initial=0.0)))
-        return usual_burst(cost, self.rate)
+        return usual_burst(cost, self.rate) + scheduler.put_aside()
+
+    def spare(self, scheduler: Scheduler, level: float, now: float) -> float:
+        """What of a bucket's level may be spent beside the budget: what is above half a burst and not put aside."""
+        burst = self.burst_for(scheduler)
+        half = 0.5 * max(burst - scheduler.put_aside(), 0.0)
+        return level - half - min(scheduler.put_aside(now), burst - half)
 
     def opens_in(self, now: float) -> float:
         """Seconds until polls are allowed, 0 if they are."""

@@ -27,7 +27,7 @@ from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
 from unstale.kinds import COLLECTING
 from unstale.listings.paged import scrolls
-from unstale.listings.records import CollectionMember, ListingEntry, ListingPoll, Told, signal
+from unstale.listings.records import CollectionMember, ListingEntry, ListingPoll, Told, outdated, signal
 from unstale.logs import Tell
 from unstale.ports import Claim, Listing, Store, number_of
 from unstale.secrecy import shown_address
@@ -73,7 +73,7 @@ def compared(known: Sequence[CollectionMember], shown: ListingPoll, now: float) 
         told = signal(member, entry, now)
         if told.told is Told.CHANGED:
             signals[member.source] = now if told.at is None else told.at
-        if (entry.time, entry.tag) != (member.time, member.tag):
+        if (entry.time, entry.tag) != (member.time, member.tag) and not outdated(member, entry):
             at = signals.get(member.source, member.told)
             words.append(replace(member, time=entry.time, tag=entry.tag, told=at))
     return Heard(tuple(words), signals, tuple(new))

@@ -74,7 +74,7 @@ class Planning:
         async with fleet.lock:
             fleet.cap_hosts()
             fleet.keep_promises()
-            spare = fleet.bucket.level(now) - 0.5 * fleet.bucket.burst
+            spare = fleet.config.spare(fleet.scheduler, fleet.bucket.level(now), now)
             found = await self._pricer.find(
                 fleet.scheduler, fleet.config, now=now, until=until, spare=spare, known=settings
             )

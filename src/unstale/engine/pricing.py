@@ -87,8 +87,9 @@ class Pricer:
             elif LEARNER not in known:
                 settings[LEARNER] = kept(learner)
             self._review_at = now + max(0.5 * learner.scale, until - now)
-        allowed = max(config.rate * (until - now) + spare, 0.0)
-        price = await self._executor.aside(scheduler.plan, allowed, now, until)
+        end = scheduler.horizon(now, until)
+        allowed = max(config.rate * (end - now) + spare, 0.0)
+        price = await self._executor.aside(scheduler.plan, allowed, now, end)
         rows, due = await self._executor.aside(scheduler.moves, now, now + 2.0 * (until - now))
         return FoundPrice(price, rows, due, settings)
 

@@ -205,6 +205,14 @@ class FleetRows:
             self._press(held)
         return self.price
 
+    def put_aside(self, now: float = np.inf) -> float:
+        """What of the budget is kept until now for polls that listings will bring at once; without it, at the most."""
+        return 0.0 if self.collected is None else self.collected.put_aside(now)
+
+    def horizon(self, now: float, until: float) -> float:
+        """The time up to which a plan made now should spend the budget, if the next one is made then."""
+        return until if self.collected is None else max(until, now + self.collected.ahead)
+
     def press_hosts(self, now: float, until: float) -> None:
         """Let polls at hosts whose caps bind at today's price pay more from now on."""
         self.learner.columns.weight[:] = self.weight
@@ -235,10 +243,7 @@ class FleetRows:
         self.due_at[rows] = due
 
     def hear(self, row: int, now: float, members: Integers, told: Floats, hole: float = 0.0) -> Integers:
-        """A listing poll of the collection in this row: these rows changed at these times. Those that are due now.
-
-        `hole` is time since the listing before of which this one tells nothing.
-        """
+        """A listing poll of the collection in this row, but for a `hole`: these changed then. Those now due."""
         if self.collected is None or self.collected.number[row] < 0:
             return np.empty(0, np.int64)
         rows = self.collected.hear(row, now, members, told, hole, self.price)

@@ -244,7 +244,7 @@ class Scheduler(NamedFleet):
             return NO_NUMBERS
         cost = self.learner.columns.cost
         if self.budget is not None:
-            burst = usual_burst(cost, self.budget)
+            burst = usual_burst(cost, self.budget) + self.put_aside()
             self._allowance.fill(now, self.budget, burst, max(burst, float(cost.sum())))
             if now >= self._plan_at:
                 self._replan(now)
@@ -268,7 +268,9 @@ class Scheduler(NamedFleet):
             if math.isfinite(self._review_at):
                 self.review()
             self._review_at = now + max(0.5 * learner.scale, until - now)
-        self.plan(max(self.budget * (until - now) + allowance.level, 0.0), now, until)
+        spare = allowance.level - self.put_aside(now)
+        end = self.horizon(now, until)
+        self.plan(max(self.budget * (end - now) + spare, 0.0), now, end)
         rows, due = self.moves(now, now + 2.0 * (until - now))
         self.moved(rows, due)
         self._plan_at = until

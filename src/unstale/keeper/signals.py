@@ -70,6 +70,8 @@ class Signals:
         self.starts = np.concatenate([[0], np.cumsum([len(part) for part in own])]).astype(np.int64)
         self.overlap = Overlap(beside, now)
         self.members = member_columns(count, now)
+        #: who has a signal of another collection alone: its home has not said so, and is not judged by it
+        self._lent = np.zeros(count, np.bool_)
         self.members.rate[:] = 1.0 / learner.scale
         self.collections = collection_columns(cost, entries, now, push)
         self.fleet = np.zeros(5)
@@ -80,6 +82,8 @@ class Signals:
         self.pause = np.full(len(parts), self.trial)
         #: what the price that was found last will cost, and that price
         self.foretold = self._price = 0.0
+        #: seconds that a plan looks ahead at the least
+        self.ahead = 0.0
         least = max(0.5 * float(cost[cost > 0.0].min(initial=1.0)) / self._budget, 1e-4 * scale)
         self._grid = np.geomspace(least, max(self.trial, 3.0 * scale, 2.0 * least), _GRID)
         self._table = plain_table()
@@ -91,6 +95,7 @@ class Signals:
         told, own = np.minimum(told, now), self.home[rows] == g
         if not hear(g, now, rows[own], told[own], hole, whole, mind):
             return np.empty(0, np.int64)
+        self._lent[rows[own]] = False
         rising = [distinct(rows[own])] if self.collections.used[g] else []
         if not own.all():
             rising += self._heard_beside(g, rows[~own], told[~own], float(before))
@@ -110,6 +115,7 @@ class Signals:
         # What is known already is no second signal.
         new = told > members.told[rows]
         rows, told = rows[new], told[new]
+        self._lent[rows] |= members.signals[rows] == 0
         members.signals[rows] = np.where(members.signals[rows] == 0, 1, members.signals[rows])
         members.told[rows] = told
         homes = self.home[rows]
@@ -121,6 +127,8 @@ class Signals:
         self._learner.observe(rows[alone], polled_at[alone], changed[alone], modified[alone])
         mine, homes = rows[~alone], self.home[rows[~alone]]
         self.overlap.taught(mine, polled_at[~alone], changed[~alone], self.mind())
+        self.members.signals[mine[self._lent[mine]]] = 0
+        self._lent[mine] = False
         by[~alone] = taught_all(mine, homes, polled_at[~alone], changed[~alone], modified[~alone], self.mind())
         return by
 
@@ -163,6 +171,7 @@ class Signals:
         farthest = _FARTHEST if collections.trusted.any() else _FREE
         price = price_near(guess, farthest, spending, max(cost, 1e-9))
         self.foretold = spending(price)
+        self._look_ahead()
         collections.trusted[:] = trusted
         return price
 
@@ -171,6 +180,30 @@ class Signals:
         if self._aged:
             return float(look_aged(price, self.starts, self.which, self._grid, mind))
         return float(look(price, self.starts, self.which, self._grid, self._table, mind))
+
+    def put_aside(self, now: float = np.inf) -> float:
+        """What of the budget is kept until now for polls that the next listings will bring; without it, at the most.
+
+        Those polls come at once, so what they cost is saved from listing to listing: it is neither spare nor lost.
+        """
+        collections, mine = self.collections, self._awaited()
+        waited = np.clip(now - collections.asof[mine], 0.0, self.intervals()[mine])
+        return float((collections.told_cost[mine] * waited).sum())
+
+    def _look_ahead(self) -> None:
+        """The next plan looks ahead from one listing to the next at the least: what those bring comes at once."""
+        collections, mine = self.collections, self._awaited()
+        if mine.any():
+            share = collections.told_cost[mine]
+            self.ahead = min(float((self.intervals()[mine] * share).sum() / share.sum()), self._learner.scale)
+        else:
+            # Else who is not worth a listing at today's price may be at the next one's.
+            self.ahead = 0.0
+
+    def _awaited(self) -> Bits:
+        """The collections whose listings are waited for."""
+        mine: Bits = self.collections.used & (self.collections.told_cost > 0.0) & ~self.collections.push
+        return mine
 
     def settle_homes(self) -> None:
         """Members by collections, after some have moved or joined."""

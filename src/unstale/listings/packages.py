@@ -10,6 +10,7 @@ from urllib.parse import urljoin
 
 from unstale.errors import InputError, sentence
 from unstale.listings.packed import unpacked
+from unstale.listings.records import serial_tag
 from unstale.listings.taking import Taker
 
 _LINK = re.compile(r"""<a\s(?:[^<>]{0,500}?\s)?href\s*=\s*["']([^"'<>]{1,2048})["'][^<>]{0,500}>""", re.I)
@@ -31,8 +32,7 @@ def read_simple_index(data: bytes, to: Taker) -> None:
     page = parsed(text, "simple index")
     for project in _rows(page, "projects"):
         name = project.get("name")
-        serial = project.get("_last-serial")
-        if isinstance(name, str) and not to.take(f"{name}/", None, None if serial is None else str(serial)):
+        if isinstance(name, str) and not to.take(f"{name}/", None, serial_tag(project.get("_last-serial"))):
             return
     for file in _rows(page, "files"):
         hashes = file.get("hashes")

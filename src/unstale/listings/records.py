@@ -84,6 +84,34 @@ class ListingPoll:
         return cls(entries, tuple(told["more"]), told["cursor"], told["complete"], dict(told["refused"]))
 
 
+#: begins the tag that is a serial: of two, the larger one is the later
+_SERIAL = "serial "
+
+
+def serial_tag(serial: object) -> str | None:
+    """The tag of a number that a registry counts up with each change, such as `_last-serial`; None for anything else.
+
+    >>> serial_tag(42), serial_tag("42"), serial_tag(None), serial_tag(True)
+    ('serial 42', None, None, None)
+    """
+    whole = isinstance(serial, int) and not isinstance(serial, bool) and 0 <= serial < 2**63
+    return f"{_SERIAL}{serial}" if whole else None
+
+
+def outdated(member: CollectionMember, entry: ListingEntry) -> bool:
+    """Whether an entry is older than what was said before, as a cache that lags behind another shows it.
+
+    >>> member = CollectionMember(1, 7, "https://example.org/simple/a/", tag="serial 42")
+    >>> outdated(member, ListingEntry(member.address, tag="serial 41"))
+    True
+    """
+    if entry.tag is None or member.tag is None or not entry.tag.startswith(_SERIAL):
+        return False
+    # An earlier version has kept serials as bare numbers.
+    before = member.tag.removeprefix(_SERIAL)
+    return before.isdecimal() and int(entry.tag.removeprefix(_SERIAL)) < int(before)
+
+
 class Told(Enum):
     """What a listing poll says of a member."""
 
@@ -105,17 +133,18 @@ def signal(member: CollectionMember, entry: ListingEntry | None, now: float) -> 
     """What an entry says against what was said before; None is a member that the listing did not show.
 
     A tag decides where both have one, for clocks are wrong more often than tags; else a time that moved does. A time
-    that lies in the future or went back is not believed, only the fact that it is another.
+    that lies in the future or went back is not believed, only the fact that it is another. A serial that went back is
+    no word: a cache is behind what was seen before.
 
     >>> before = CollectionMember(1, 7, "https://example.org/a", time=100.0)
     >>> found = signal(before, ListingEntry("https://example.org/a", time=250.0), now=300.0)
     >>> found.told.value, found.at
     ('changed', 250.0)
     """
-    if entry is None:
+    if entry is None or outdated(member, entry):
         return Signal(member, Told.NO_WORD)
     if entry.tag is not None and member.tag is not None:
-        changed = entry.tag != member.tag
+        changed = entry.tag.removeprefix(_SERIAL) != member.tag.removeprefix(_SERIAL)
     elif entry.time is not None and member.time is not None:
         changed = entry.time != member.time
     else:

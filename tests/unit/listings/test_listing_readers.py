@@ -128,7 +128,7 @@ def test_feeds_tell_of_the_pages_they_link_to() -> None:
 def test_package_indexes() -> None:
     simple = b'{"meta": {"api-version": "1.1"}, "projects": [{"name": "flask", "_last-serial": 42}]}'
     assert read("simple", simple, "https://example.org/simple/").entries == (
-        ListingEntry("https://example.org/simple/flask/", None, "42"),
+        ListingEntry("https://example.org/simple/flask/", None, "serial 42"),
     )
     page = b'<!DOCTYPE html><a href="/files/a-1.0.tar.gz#sha256=ab12">a-1.0.tar.gz</a><br/>'
     assert read("simple", page).entries == (

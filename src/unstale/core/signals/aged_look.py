@@ -25,6 +25,7 @@ def look_aged(price: float, starts: Integers, which: Integers, grid: Floats, min
     for g in range(len(starts) - 1):
         own = which[starts[g] : starts[g + 1]]
         collections.used[g], collections.interval[g] = False, math.inf
+        collections.told_cost[g] = 0.0
         if not collections.trusted[g] or len(own) == 0:
             continue
         shared, silence = shared_precision(g, collections, fleet), silence_of(g, collections, fleet)
@@ -59,12 +60,14 @@ def look_aged(price: float, starts: Integers, which: Integers, grid: Floats, min
             continue
         span = grid[chosen]
         collections.used[g], collections.interval[g] = True, span
-        spent += collections.cost[g] / span
+        at_once, evenly = collections.cost[g] / span, 0.0
         for j in range(len(own)):
             i = own[j]
             if plain[j] > 0.0:
                 rate = float(members.rate[i])
                 told = (1.0 - silence) * rate / own_precision(members.hits[i], members.tries[i], shared)
-                asked = -math.expm1(-told * span) / span + silence * rate / max(float(members.level[i]), 1e-9)
-                spent += columns.cost[i] * asked
+                at_once += columns.cost[i] * -math.expm1(-told * span) / span
+                evenly += columns.cost[i] * silence * rate / max(float(members.level[i]), 1e-9)
+        collections.told_cost[g] = at_once
+        spent += at_once + evenly
     return spent

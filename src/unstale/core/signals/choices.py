@@ -212,6 +212,7 @@ def look(price: float, starts: Integers, which: Integers, grid: Floats, table: F
         size = starts[g + 1] - starts[g]
         collections.used[g] = False
         collections.interval[g] = math.inf
+        collections.told_cost[g] = 0.0
         if not collections.trusted[g] or size == 0:
             continue
         shared, silence = shared_precision(g, collections, fleet), silence_of(g, collections, fleet)
@@ -252,7 +253,7 @@ def look(price: float, starts: Integers, which: Integers, grid: Floats, table: F
         shown = shown_share(collections.entries[g], _CROWDED * signals * span)
         collections.used[g] = True
         collections.interval[g] = span
-        spent += collections.cost[g] / span
+        at_once, evenly = collections.cost[g] / span, 0.0
         for j in range(size):
             i = which[starts[g] + j]
             members.spacing[i] = 0.0
@@ -264,8 +265,10 @@ def look(price: float, starts: Integers, which: Integers, grid: Floats, table: F
             if blind:
                 members.spacing[i] = spacing
             kept = -math.expm1(-rate * span) / (rate * span)
-            asked = kept / cycle[j] if blind == 0 else blind / span + kept / cycle[j]
-            spent += columns.cost[i] * (shown * asked + (1.0 - shown) * rate / max(plain[j], 1e-9))
+            at_once += columns.cost[i] * shown * kept / cycle[j]
+            evenly += columns.cost[i] * (shown * blind / span + (1.0 - shown) * rate / max(plain[j], 1e-9))
+        collections.told_cost[g] = at_once
+        spent += at_once + evenly
     return spent
 
 

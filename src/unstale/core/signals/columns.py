@@ -72,6 +72,8 @@ class CollectionColumns(NamedTuple):
     #: what the members were worth that it found, and the time in which it did, faded
     joined: Floats
     over: Floats
+    #: what polls that wait for its listings will cost per second, and those listings themselves
+    told_cost: Floats
     trusted: Bits
     used: Bits
     #: whether its signals come by themselves, and what polls that follow them may still cost while it is not trusted
@@ -132,6 +134,7 @@ def collection_columns(cost: Floats, entries: Floats, start: float, push: Bits |
         missed=column(),
         joined=column(),
         over=column(),
+        told_cost=column(),
         trusted=np.zeros(count, np.bool_),
         used=np.zeros(count, np.bool_),
         push=np.zeros(count, np.bool_) if push is None else push,
