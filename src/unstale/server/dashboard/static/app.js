@@ -51,7 +51,8 @@ async function show(moved = false) {
   try {
     await (one ? source : found[2])(place, context);
   } catch (error) {
-    if (context.current()) fill(place, h("h1", {}, title), h("p", { class: "banner" }, error.message));
+    if (context.current()) fill(place, h("h1", {}, title), h("p", { class: "banner" }, error.message),
+      h("p", {}, one ? h("a", { href: "#/sources" }, "Back to all sources") : h("button", { type: "button", class: "quiet", onclick: show }, "Try again")));
   }
 }
 

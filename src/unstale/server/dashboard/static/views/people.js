@@ -17,7 +17,7 @@ export async function people(place, context) {
       one.own ? "this is you" : h("button", { type: "button", class: "quiet", onclick: end(one.mark) }, "End")]), "Nobody has logged in.")),
     tokens(programs, context),
     h("section", { class: "card" }, h("h2", {}, "Changed lately"), table("What was changed", ["When", "Who", "What"], done.map((one) => [ago(one.at), one.who, one.what]), "Nothing was changed since the server started."),
-      h("p", { class: "muted" }, "Since the server started; with --log-json everything is in its log.")));
+      h("p", { class: "muted" }, `${done.length ? "Since the server started. " : ""}With --log-json everything is in the server's log.`)));
 }
 
 /** Tokens for programs: what they may do, and a form for a new one, which is shown once. */

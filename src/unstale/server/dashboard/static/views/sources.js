@@ -36,13 +36,19 @@ export async function sources(place, context) {
     const mine = stop = new AbortController();
     let found;
     try { found = await get("/dashboard/table", asked, { signal: mine.signal }); } catch (error) {
-      if (error.name !== "AbortError" && context.current()) told.textContent = error.message;
+      if (error.name !== "AbortError" && context.current()) {
+        told.parentElement.hidden = false;
+        told.textContent = error.message;
+      }
       return;
     }
     if (!context.current() || mine !== stop || (quietly && body.contains(document.activeElement))) return;
     shown = found.sources.filter((one) => !gone.has(one.id));
     fill(body, shown.map((one) => row(one, may ? tick(one) : null)));
-    if (!shown.length) fill(body, h("tr", {}, h("td", { colspan: COLUMNS.length + 1, class: "muted" }, asked.search ? "No source is like that." : [
+    const bare = !shown.length && !asked.offset;
+    // What can be sorted and turned over is shown where there is something.
+    body.parentElement.tHead.hidden = told.parentElement.hidden = bare;
+    if (!shown.length) fill(body, h("tr", {}, h("td", { colspan: COLUMNS.length + 1, class: "muted" }, asked.search ? [h("span", {}, "No source is like that."), " ", h("a", { href: "#/sources" }, "Show all sources")] : [
       "There are no sources yet. ", h("a", { href: "#/add" }, "Add some")])));
     total = found.total;
     const first = shown.length ? asked.offset + 1 : 0;

@@ -6,6 +6,9 @@ import { ago, bytes, many, moment, seconds } from "../format.js";
 import { difference } from "./difference.js";
 
 const PAGES = /^(text\/html|application\/xhtml\+xml|image\/svg\+xml)\s*(;|$)/i;
+/** Versions that are shown at once, and entries that are read at a time. */
+const NEWEST = 8;
+const ENTRIES = 25;
 const FORMS = { text: "text", structure: "structure", rows: "rows", entries: "entries", source: "as it is" };
 const LAYOUT = "layout of differences";
 
@@ -54,23 +57,27 @@ export async function versions(place, id, kind, context, wanted = {}) {
   const pictured = (version, old) => fill(shown, h("h3", {}, old ? `Pictures of versions ${old} and ${version}` : `Version ${version} as it was drawn`),
     h("div", { class: "pictures" }, (old ? [["Before", picture(old)], ["After", picture(version)], ["What differs", picture(version, old)]] : [["", picture(version)]]).map(([name, one]) => h("figure", {}, name ? h("figcaption", {}, name) : null, one))));
   const button = (name, work) => h("button", { type: "button", class: "quiet", onclick: work }, name);
-  fill(place, h("h2", {}, "Versions of the copy"), table("Versions", ["Version", "Taken", "Type", "Size", "Look"], all.slice(0, 50).map((one, i) => [
+  const rows = all.slice(0, 50).map((one, i) => [
     String(one.version), ago(one.taken_at), one.media_type || "unknown", bytes(one.size), h("span", { class: "controls" },
       all[i + 1] ? button(`what changed since ${all[i + 1].version}`, () => compare(all[i + 1].version, one.version)) : null,
       button("as text", () => compare(0, one.version)),
       kind === "browser" ? button("as drawn", () => pictured(one.version, all[i + 1]?.version ?? 0)) : null,
       PAGES.test(one.media_type) ? button("as page", () => framed(one.version)) : null,
       h("a", { href: `/copies/${id}?version=${one.version}`, target: "_blank", rel: "noopener noreferrer" }, `file ${one.version}`)),
-  ]), "No copy is kept yet."), shown);
+  ]);
+  const heads = ["Version", "Taken", "Type", "Size", "Look"];
+  const older = rows.length > NEWEST ? h("details", {}, h("summary", {}, many(rows.length - NEWEST, "older version")), table("Older versions", heads, rows.slice(NEWEST))) : null;
+  const feed = h("div");
+  fill(place, feed, h("h2", {}, "Versions of the copy"), table("Versions", heads, rows.slice(0, NEWEST), "No copy is kept yet."), older, shown);
   const to = Number(wanted.new) || 0;
   const from = Number(wanted.old) || numbers[numbers.indexOf(to) + 1] || 0;
   if (to && numbers.includes(to)) await compare(from, to);
   else if (to) fill(shown, h("p", { class: "muted" }, `Version ${to} is not kept any more: of each source the newest ${numbers.length || "few"} are.`));
-  if (kind === "feed" && all.length) await entries(place, id, context);
+  if (kind === "feed" && all.length) await entries(feed, id, context);
 }
 
 async function entries(place, id, context) {
-  const ask = (before) => get(`/api/v1/sources/${id}/entries`, before ? { limit: 100, before } : { limit: 100 });
+  const ask = (before) => get(`/api/v1/sources/${id}/entries`, before ? { limit: ENTRIES, before } : { limit: ENTRIES });
   let got = await ask(0);
   if (!context.current() || !got.entries.length) return;
   const shown = [];
@@ -87,5 +94,5 @@ async function entries(place, id, context) {
     fill(holder, table("Entries", ["Entry", "From", "First seen", "Last seen", "Edited"], shown.map(row)), got.before ? more : null);
   };
   draw();
-  place.append(h("details", { open: true }, h("summary", {}, `${many(got.total, "entry", "entries")}, also those that the feed has dropped`), holder));
+  fill(place, h("h2", {}, "Entries"), h("p", { class: "muted" }, `${many(got.total, "entry", "entries")}, also those that the feed has dropped.`), holder);
 }
