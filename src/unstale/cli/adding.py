@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,7 +130,7 @@ def _add(
 ) -> None:
     from unstale.cli.service import serving
 
-    with Stages(2) as stages:
+    with Stages(2) as stages, _undisturbed():
         stages.next("reading")
         found, bad = _read(addresses, lists, settings, fields, weigh, keep_good)
         stages.next("comparing" if dry_run else "adding")
@@ -138,6 +140,18 @@ def _add(
             with serving(settings, create=True) as service:
                 new = len(service.unlisted(found)) if dry_run else service.take(found, replacing=replace)
     _say_added(new, len(found) - new, bad, settings, replace, dry_run)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Without looking for garbage: of a long list everything stays until the end."""
+    looked = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if looked:
+            gc.enable()
 
 
 def _read(

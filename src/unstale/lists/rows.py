@@ -132,6 +132,8 @@ class ListReader:
 
     def _own(self, fields: Mapping[str, Any]) -> Listing:
         """All but the address. Few rows say what none before has said, so it is read once and shared."""
+        if len(fields) == 1 and "address" in fields:
+            return self.base
         said = tuple(pair for pair in fields.items() if pair[0] != "address")
         if not said:
             return self.base

@@ -26,7 +26,7 @@ def read_text(text: str, rows: ListReader) -> None:
             else:
                 # Further quotes are the address's own.
                 rest = _words(more[0]) if more else []
-            rows.take(line, {"address": address, **pairs(rest)})
+            rows.take(line, {"address": address, **pairs(rest)} if rest else {"address": address})
         except InputError as error:
             rows.refuse(line, str(error))
 

@@ -29,6 +29,11 @@ from unstale.ports import FleetColumns, Listing, ReadStore
 from unstale.service.records import SourceView
 from unstale.service.terms import Terms
 
+#: the columns of a fleet that have a row per source
+_BY_ROW = (
+    *("source", "weight", "cost", "shortest", "longest", "host"),
+    *("paused", "due", "last", "found", "failures", "beliefs"),
+)
 #: the setting in which an engine tells of itself
 ENGINE = "engine"
 
@@ -84,6 +89,15 @@ class Moment:
     def engine(self) -> dict[str, Any]:
         """What the last engine wrote of itself."""
         return engine_says(self.standing.settings)
+
+    def part(self, rows: Integers) -> Moment:
+        """Some of these sources, rows rising, at the same moment: of a few it is told sooner."""
+        whole, told = self.whole, self.standing
+        if whole is None:
+            cost = float(told.cost[self.rows].sum())
+            whole = Whole(cost / self.config.budget if cost > 0.0 else 1.0, self.surcharges)
+        few = replace(told, **{name: getattr(told, name)[rows] for name in _BY_ROW})
+        return replace(self, standing=few, of_whole=lambda: whole, _asking=Lock())
 
     @cached_property
     def scheduler(self) -> Scheduler:

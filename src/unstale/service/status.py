@@ -24,6 +24,8 @@ from unstale.service.records import Budget, Counts, EngineState, FirstRound, Sta
 from unstale.units import DAY
 
 HOUR = 3600.0
+#: sources of a fleet of which only those are looked at closely that are shown
+MANY = 20_000
 
 
 def status(store: ReadStore, moment: Moment, budget: Budget, running: bool | None, limit: int) -> Status:
@@ -53,6 +55,13 @@ def status(store: ReadStore, moment: Moment, budget: Budget, running: bool | Non
     tail = undone(done(counters), standing.settings.get(KEPT, b""), priced=standing.price is not None)
     counts = counts_of(moment)
     shown = worst(moment, limit)
+    few = shown
+    if len(standing.source) > MANY and len(shown):
+        # Of so many a brain takes seconds to make: it is made of those that are shown.
+        told, ids = moment.part(np.sort(shown)), standing.source[shown]
+        few = told.standing.source.searchsorted(ids)
+    else:
+        told = moment
     return Status(
         at=moment.now,
         counts=counts,
@@ -77,7 +86,7 @@ def status(store: ReadStore, moment: Moment, budget: Budget, running: bool | Non
         contracts_need=needed(moment),
         copying=tuple(copying(store, standing.settings, moment.now, running)),
         collections=tuple(collections(store, standing.settings.get(SIGNALS, b""))),
-        worst=tuple(moment.views(shown, listed(store, standing.source[shown].tolist()), reasons(store, moment, shown))),
+        worst=tuple(told.views(few, listed(store, standing.source[shown].tolist()), reasons(store, told, few))),
     )
 
 

@@ -47,6 +47,20 @@ def test_of_a_part_the_same_is_told_as_of_the_whole(service: FleetService) -> No
     service.close()
 
 
+def test_of_a_large_fleet_those_that_are_shown_are_told_the_same(
+    service: FleetService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for limit in (0, 3, 12):
+        small = service.status(limit=limit)
+        with monkeypatch.context() as patched:
+            patched.setattr("unstale.service.status.MANY", 0)
+            large = service.status(limit=limit)
+        assert [documents.source(one) for one in large.worst] == [documents.source(one) for one in small.worst]
+        assert large.surcharges == small.surcharges
+        assert large.fresh == small.fresh
+    service.close()
+
+
 def test_who_only_reads_cannot_write(service: FleetService) -> None:
     reader = FleetService(service.store, service.terms)
     with pytest.raises(StoreError, match="is only read"):
