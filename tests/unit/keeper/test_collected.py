@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from unstale.core.signals.columns import collection_columns
+from unstale.core.signals.trust import pace_of
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Outcome
 from unstale.keeper.scheduler import Scheduler
@@ -202,6 +204,14 @@ def test_a_collection_that_finds_members_is_looked_at_oftener_and_not_without_en
     assert float(collected.intervals()[0]) <= before
     collected.finds(row, 1e9, 1.0)
     assert float(collected.intervals()[0]) == pytest.approx(min(before, least))
+
+
+def test_a_feed_that_runs_over_speaks_oftener_than_it_is_heard() -> None:
+    """Twenty entries that tell of twenty seconds of a hundred are one a second, not one in five."""
+    feed = collection_columns(np.ones(1), np.full(1, 20.0), 0.0)
+    assert pace_of(0, feed) == 0.0
+    feed.came[:], feed.within[:], feed.missed[:] = 20.0, 100.0, 80.0
+    assert pace_of(0, feed) == 1.0
 
 
 def test_who_is_no_collection_is_told_so() -> None:

@@ -11,7 +11,7 @@ from unstale.core.learning.columns import Integers
 from unstale.core.learning.compiled import compiled_loop
 from unstale.core.signals.aged import aged_gaps, aged_plain, aged_window
 from unstale.core.signals.choices import Mind, due_for, shown_share
-from unstale.core.signals.trust import own_precision, shared_precision, silence_of
+from unstale.core.signals.trust import own_precision, pace_of, shared_precision, silence_of
 
 #: the share of entries still on show below which a feed is not left alone, and how crowded they come (`choices`)
 _LEAST_SHOWN, _CROWDED = 0.5, 1.5
@@ -40,8 +40,7 @@ def look_aged(price: float, starts: Integers, which: Integers, grid: Floats, min
                 members.level[i] = aged_gaps(due * (silence * rate) ** 2)
                 unsaid[j] = columns.weight[i] * aged_plain(silence * rate, due)
             signals += (1.0 - silence) * rate / own_precision(members.hits[i], members.tries[i], shared)
-        if collections.within[g] > 0.0:
-            signals = max(signals, collections.came[g] / collections.within[g])
+        signals = max(signals, pace_of(g, collections))
         best, chosen = 0.0, -1
         for k in range(len(grid)):
             shown = shown_share(collections.entries[g], _CROWDED * signals * grid[k])

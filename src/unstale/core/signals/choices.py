@@ -26,6 +26,7 @@ from unstale.core.signals.trust import (
     PROVEN,
     doubt_of,
     own_precision,
+    pace_of,
     precision_of,
     shared_precision,
     silence_of,
@@ -231,8 +232,7 @@ def look(price: float, starts: Integers, which: Integers, grid: Floats, table: F
             level[j] = math.exp(-doubt)
             cycle[j] = pushed(rate, ahead, precision, doubt)[1] if doubt < math.inf else math.inf
             signals += (1.0 - silence) * rate / precision
-        if collections.within[g] > 0.0:
-            signals = max(signals, collections.came[g] / collections.within[g])
+        signals = max(signals, pace_of(g, collections))
         best, chosen = 0.0, -1
         for k in range(len(grid)):
             shown = shown_share(collections.entries[g], _CROWDED * signals * grid[k])

@@ -89,6 +89,16 @@ def unsaid_ahead(g: int, collections: CollectionColumns, fleet: Floats) -> float
 
 
 @compiled
+def pace_of(g: int, collections: CollectionColumns) -> float:
+    """Signals per second that a collection gives, as listings have shown it; 0 before the first.
+
+    Entries that scrolled out were never seen: those on show are counted in the time that they tell of.
+    """
+    told = collections.within[g] - collections.missed[g]
+    return float(collections.came[g] / told) if told > 0.0 else 0.0
+
+
+@compiled
 def unheard(i: int, g: int, now: float, copied: float, members: MemberColumns, collections: CollectionColumns) -> float:
     """Of the time since a copy, how much no listing has told of."""
     known = max(collections.asof[g] - collections.late[g], copied)
