@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from unstale.engine.host_limits import HostLimits, Rules
 from unstale.engine.planner import Planner
 from unstale.engine.store_executor import StoreExecutor
 from unstale.engine.worker import Worker
+from unstale.errors import StoreError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Claim, Fetched
 
@@ -85,19 +87,28 @@ async def live(
         if name in ("fault", "store_failed", "elected"):
             os.write(2, f"{os.getpid()} {name} {facts}\n".encode())
 
-    executor = StoreExecutor(opened)
+    executor = await reached(opened)
     if isinstance(clock, SharedClock):
         _read_clock(executor.store, clock)
         keeping = asyncio.create_task(_keep_time(executor, clock, stop))
     config = EngineConfig(budget, owner=f"w{os.getpid()}", lease=lease, polls=64, grace=2.0, first_rate=first)
     worker = Worker(executor, config, clock, look, tell=tell)
     host_limits = HostLimits(lambda host: Rules(SPACING, 1) if host.startswith(SPACED) else Rules(0.0, 1000))
-    planner = Planner(StoreExecutor(opened), config, clock, host_limits, tell, large)
+    planner = Planner(await reached(opened), config, clock, host_limits, tell, large)
     planning = asyncio.create_task(planner.run(stop))
     await worker.run(stop)
     await planning
     if shared:
         await keeping
+
+
+async def reached(opened: Callable[[], PostgresCrew]) -> StoreExecutor[PostgresCrew]:
+    """Begin with a server that answers: whoever looks after workers would begin one again that found none."""
+    while True:
+        try:
+            return StoreExecutor(opened)
+        except StoreError:
+            await asyncio.sleep(0.1)
 
 
 if __name__ == "__main__":

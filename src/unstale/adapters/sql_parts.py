@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Collection, Iterable
 from contextlib import suppress
@@ -19,6 +18,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from unstale.errors import StoreError, sentence
+from unstale.writing import whole_file
 
 #: seconds that parts stay of which nobody asks
 KEPT = 7 * 86400.0
@@ -54,17 +54,8 @@ class TableParts:
 
     def add(self, place: Path, chunks: Iterable[bytes]) -> None:
         """Write a part, whole or not at all."""
-        handle, name = tempfile.mkstemp(dir=self._place)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.writelines(chunks)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(place)
-        except OSError as error:
-            raise _unusable(place, error) from error
-        finally:
-            Path(name).unlink(missing_ok=True)
+        with whole_file(place, "part of a table") as out:
+            out.writelines(chunks)
 
     def keep(self, places: Collection[Path]) -> None:
         """Remove all other parts, and what kills have left."""
