@@ -48,7 +48,9 @@ class Stages:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # few commands take so long
 
         columns = (TextColumn("{task.description:<10}"), BarColumn(), TimeElapsedColumn())
-        self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
+        errors = Console(stderr=True)
+        # In a file or a mail of cron nobody sees it move: it would leave an empty line.
+        self._progress = Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
         self._task = self._progress.add_task("starting", total=count)
         self._timer = threading.Timer(1.0, self._progress.start)
         self._timer.daemon = True
