@@ -543,11 +543,11 @@ def test_a_page_is_shown_and_nothing_of_it_runs(browser: Any, tmp_path: Path) ->
         tab.close()
 
 
-def test_two_hundred_thousand_sources_are_shown_in_no_time(
+def test_twenty_thousand_sources_are_shown_in_no_time(
     browser: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = replace(Settings(), store=str(tmp_path / "s.db"))
-    many(settings.store, 200_000)
+    many(settings.store, 20_000)
     with shown(settings) as address:
         tab = Tab(browser, address)
         tab.page.goto(address)
@@ -556,14 +556,14 @@ def test_two_hundred_thousand_sources_are_shown_in_no_time(
         first = float(tab.page.evaluate(paint))
         page = tab.page
         page.goto(f"{address}/#/sources")
-        page.get_by_text("of 200,000").wait_for(timeout=120_000)
+        page.get_by_text("of 20,000").wait_for(timeout=120_000)
         took: dict[str, float] = {}
         for name, act in {
             "sort by age": "heads('Age').click()",
             "sort by weight": "heads('Weight').click()",
             "next": "button('Next').click()",
             "sort by change rate": "heads('Changes').click()",
-            "search, rare": "type('item-77777')",
+            "search, rare": "type('item-7777')",
             "search, none": "type('zzz')",
             "search, many": "type('section/7/')",
             "search, all": "type('example')",

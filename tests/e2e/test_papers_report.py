@@ -41,9 +41,9 @@ NO_MATPLOTLIB = "sys.modules['matplotlib'] = None"
 
 
 def test_check_passes_without_matplotlib_and_writes_nothing(tmp_path: Path) -> None:
-    done = run("papers", "--check", "--no-simulation", code=NO_MATPLOTLIB, cwd=tmp_path)
+    done = run("papers", "--check", "--no-simulation", "--only", "003", code=NO_MATPLOTLIB, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "249 numbers computed, 0 outside their tolerance, 26 errata" in done.stdout
+    assert re.search(r"[1-9]\d+ numbers computed, 0 outside their tolerance", done.stdout)
     assert not list(tmp_path.iterdir())
 
 
@@ -73,6 +73,7 @@ def test_a_directory_that_cannot_be_is_one_sentence(tmp_path: Path) -> None:
 def test_the_whole_report(tmp_path: Path) -> None:
     done = run("papers", "--check", "-o", str(tmp_path / "new" / "report"))
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "249 numbers computed, 0 outside their tolerance, 26 errata" in done.stdout
     text = (tmp_path / "new" / "report" / "papers.html").read_text("utf-8")
     assert len(text) < 4_000_000
     # nothing is loaded: no address, no script, no import; links stay inside
