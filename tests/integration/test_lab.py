@@ -30,20 +30,20 @@ def test_theory_and_measurement_agree(args: list[str]) -> None:
     # A machine that is too busy to poll in time says so, and is asked for less.
     for slower in (1, 4):
         rates = ["--change-rate", f"{45 / slower:g}/min", "--sync-rate", f"{60 / slower:g}/min"]
-        rates += ["--peer-rate", f"{60 / slower:g}/min", "--changes", "500"]
+        rates += ["--peer-rate", f"{60 / slower:g}/min", "--changes", "400"]
         got = CliRunner().invoke(lab, [*args, *rates, "--json"])
         found = json.loads(got.output)
         if found["verdict"] != "late":
             break
     assert (got.exit_code, found["verdict"]) == (0, "agree"), got.output
     assert found["late_seconds"] > 0.0
-    # 500 are to be expected, and 366 are six standard deviations less.
-    assert found["changes"] >= 366
+    # 400 are to be expected, and 280 are six standard deviations less.
+    assert found["changes"] >= 280
     for place in found["places"]:
         off = (place["measured"] - place["theory"]) / place["error"]
         assert abs(off) < 5, place
         # It is an estimate itself, of few batches: usually a half of this.
-        assert place["error"] < 0.09, "an error that would hide anything"
+        assert place["error"] < 0.1, "an error that would hide anything"
 
 
 @pytest.mark.parametrize("args", [["--choose", "recent"], ["--leave-rate", "{leave}/min"]], ids=["recent", "leaving"])
@@ -88,7 +88,7 @@ def test_a_design_of_layers_keeps_its_promise_at_the_root_inside_and_at_the_leav
 
 
 def test_the_engines_brain_does_better_than_chance_at_the_same_rate() -> None:
-    args = ["single", "--brain", "--json", "--sources", "40", "--changes", "500"]
+    args = ["single", "--brain", "--json", "--sources", "40", "--changes", "400"]
     for slower in (1, 4):
         rates = ["--change-rate", f"{18 / slower:g}/min", "--sync-rate", f"{24 / slower:g}/min"]
         found = json.loads(CliRunner().invoke(lab, [*args, *rates]).output)
