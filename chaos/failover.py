@@ -75,14 +75,14 @@ def _replica(source: Postgres, at: Postgres) -> Iterator[None]:
 
 
 def _round(store: PostgresStore, dying: Postgres, living: Postgres, rng: np.random.Generator) -> Counter[str]:
-    said = _poll(store, BEFORE, rng)
+    said = poll(store, BEFORE, rng)
     with dying.connect() as link:
         here = link.execute("SELECT pg_current_wal_lsn()::text").fetchone()
         assert here is not None
     _until(living, f"SELECT (pg_last_wal_replay_lsn() >= '{here[0]}')::int", 1)
     living.run("ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
     _until(dying, "SELECT count(*) FROM pg_stat_replication", 0)
-    tail = _poll(store, int(rng.integers(0, AFTER)), rng)
+    tail = poll(store, int(rng.integers(0, AFTER)), rng)
     held = store.claim(_now(), 4, lease=1e9, owner="me")
     dying.crash()
     begun = time.monotonic()
@@ -91,7 +91,7 @@ def _round(store: PostgresStore, dying: Postgres, living: Postgres, rng: np.rand
     seconds = time.monotonic() - begun
     # Whoever worked there is gone: its claims are given back, as at every start.
     store.give_back("me")
-    again = _poll(store, 3 * SOURCES, rng)
+    again = poll(store, 3 * SOURCES, rng)
     with living.connect() as link:
         there = dict(link.execute("SELECT token, source FROM unstale.observations").fetchall())
     known, lost = {**said, **again}, {t: s for t, s in tail.items() if there.get(t) != s}
@@ -111,7 +111,7 @@ def _round(store: PostgresStore, dying: Postgres, living: Postgres, rng: np.rand
     )
 
 
-def _poll(store: PostgresStore, wanted: int, rng: np.random.Generator) -> dict[int, int]:
+def poll(store: PostgresStore, wanted: int, rng: np.random.Generator) -> dict[int, int]:
     """Outcomes that the store has acknowledged, at least so many: sources by token."""
     said: dict[int, int] = {}
     while len(said) < wanted:

@@ -21,7 +21,7 @@ def chaos(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
     """The campaign's modules, which import each other as neighbours."""
     monkeypatch.syspath_prepend(str(CHAOS))
     found = {}
-    for name in ("disk", "goals", "page", "store_faults", "flips", "long", "overload", "failover"):
+    for name in ("disk", "goals", "page", "store_faults", "flips", "long", "overload", "failover", "stores"):
         spec = importlib.util.spec_from_file_location(name, CHAOS / f"{name}.py")
         assert spec is not None
         assert spec.loader is not None
@@ -102,3 +102,14 @@ def test_after_a_failover_only_the_tail_is_lost_and_it_is_polled_again(
     assert [found[name] for name in ("lost beside the tail", "not polled again", "false words", "corrupt")] == [0] * 4
     # Without a look at the server's timeline about twenty are.
     assert found["numbers given twice"] == 0
+
+
+def test_who_comes_after_its_lease_is_told_so_and_a_killed_server_loses_nothing(
+    chaos: dict[str, ModuleType], tmp_path: Path
+) -> None:
+    late = chaos["stores"].sleepers(0, 4, tmp_path)
+    assert late["polls that came too late"] > 5
+    assert (late["applied twice"], late["miscounted"], late["corrupt"]) == (0, 0, 0)
+    dead = chaos["stores"].crashes(0, 2, tmp_path)
+    assert dead["acknowledged"] > 0
+    assert (dead["lost"], dead["corrupt"]) == (0, 0)
