@@ -9,6 +9,8 @@ import html
 import re
 from urllib.parse import urljoin
 
+from unstale.secrecy import as_written
+
 #: bytes in which a feed's first element, and the head of a page, are
 _BEGINNING = 2**18
 #: feeds that are told of one page
@@ -39,8 +41,10 @@ def meant_as_feed(body: bytes) -> bool:
     return first is not None and first[1].lower() in _ROOTS
 
 
-def advertised(body: bytes, address: str) -> list[str]:
+def advertised(body: bytes, address: str, ours: str = "") -> list[str]:
     """The addresses of feeds that the page at `address` says it has, in its order.
+
+    Nothing is filled into them but what our own address of the page, `ours`, names.
 
     >>> advertised(b"<link rel=alternate type='application/rss+xml' href='/feed?a=1&amp;b=2'>", "https://example.org/x")
     ['https://example.org/feed?a=1&b=2']
@@ -54,7 +58,8 @@ def advertised(body: bytes, address: str) -> list[str]:
         kinds, kind = own.get("rel", "").lower().split(), own.get("type", "").lower().partition(";")[0].strip()
         if "alternate" in kinds and kind in _TYPES and own.get("href"):
             found.append(_joined(address, own["href"]))
-    return list(dict.fromkeys(one for one in found if one.startswith(("http://", "https://"))))[:MOST_FEEDS]
+    web = (as_written(one, ours) for one in found if one.startswith(("http://", "https://")))
+    return list(dict.fromkeys(web))[:MOST_FEEDS]
 
 
 def _joined(base: str, place: str) -> str:
