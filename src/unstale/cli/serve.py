@@ -198,7 +198,11 @@ async def run(
         stop = stop or ended(tied)
         tries = Trying(settings)
         more = views(
-            service, replicas=lambda: _others(settings), tries=tries, told=ReceiverTrials(settings, service.receivers)
+            service,
+            replicas=lambda: _others(settings),
+            tries=tries,
+            told=ReceiverTrials(settings, service.receivers),
+            icons=own.icons,
         )
         if settings.replicas.tell:
             more.append(digest_route(shelf, time.time, name))
@@ -220,7 +224,9 @@ async def run(
         people: dict[str, tuple[Role, str]] = {name: ("reader", filled(one)) for name, one in own.readers.items()}
         people |= {name: ("operator", filled(one)) for name, one in own.operators.items()}
         sessions = Sessions(token.text, passwords, clock=time.time, key=key, people=people)
-        door = Door(app, sessions, token.text, home="reader" if home else None, kept=token.kept, scoped=scoped)
+        door = Door(
+            app, sessions, token.text, home="reader" if home else None, kept=token.kept, scoped=scoped, icons=own.icons
+        )
         weighing = None
         if own.weigh:
             weighing = asyncio.create_task(Weigher(service, app.copies.take, time.time).run())

@@ -114,6 +114,9 @@ class Server:
         forms.reference,
         "The environment variable with the key that seals secrets which were entered in the browser, as $NAME.",
     )
+    icons: bool = setting(
+        False, forms.flag, "Whether the dashboard shows the icons of sites: the server asks each site for its own."
+    )
     hub_secret: str = setting(
         "", forms.reference, "The environment variable with the secret that hubs sign with (WebSub), as $NAME."
     )

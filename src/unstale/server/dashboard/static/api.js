@@ -1,6 +1,6 @@
 // Asking the server. Writes repeat the session's word, so that no other site can make them.
 
-export const session = { role: null, word: "", login: false, logged_in: false, kept: "" };
+export const session = { role: null, word: "", login: false, logged_in: false, kept: "", icons: false };
 
 export class Refused extends Error {
   constructor(status, detail) { super(detail); this.status = status; }

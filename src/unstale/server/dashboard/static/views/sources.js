@@ -1,7 +1,7 @@
 // All sources: searched, sorted and cut to size by the server; what is chosen of them is changed together.
 
 import { get, operator, send } from "../api.js";
-import { calmly, fill, h, note, term, words } from "../dom.js";
+import { calmly, fill, h, icon, note, term, words } from "../dom.js";
 import { ago, count, due, every, percent, short, span } from "../format.js";
 import { gone, remove } from "../removing.js";
 
@@ -215,7 +215,7 @@ function row(one, box) {
   const tags = [one.options.tags ?? []].flat();
   const state = one.paused ? "paused" : one.failures ? "failing" : !one.checked_at ? "waiting" : one.fresh < 0.5 ? "stale" : "fresh";
   return h("tr", {}, box ? h("td", { class: "picks" }, box) : null,
-    h("th", { scope: "row" }, h("span", { class: `state ${state}`, title: state }, h("span", { class: "hidden" }, `${state}: `)),
+    h("th", { scope: "row" }, h("span", { class: `state ${state}`, title: state }, h("span", { class: "hidden" }, `${state}: `)), icon(one.id),
       h("a", { href: `#/sources/${one.id}`, title: one.address }, short(named(one))),
       one.options.title ? h("small", { class: "under" }, short(one.address, 70)) : null,
       tags.length ? h("span", { class: "tags" }, tags.map((tag) => h("a", { class: "chip", href: `#/sources?${new URLSearchParams({ search: term("tag", tag) })}` }, short(tag, 40)))) : null),
