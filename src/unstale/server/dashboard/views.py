@@ -238,8 +238,8 @@ class Views:
         def read() -> Any:
             peers, own = self._service.engine().peers, dict(self._replicas())
             ways: Counter[str] = Counter()
-            for head in self._service.store.heads(sorted({one.source for one in self._service.store.recent(WAYS)})):
-                (edition,) = self._service.store.editions([(head.source, head.version)])
+            heads = self._service.store.heads(sorted({one.source for one in self._service.store.recent(WAYS)}))
+            for edition in self._service.store.editions([(head.source, head.version) for head in heads]):
                 if edition is not None and edition.via:
                     ways[", ".join(names(edition.via))] += 1
             told = [
