@@ -70,7 +70,7 @@ class Icons:
         if place and (known is None or time.monotonic() - known.at > LASTING) and len(self._waiting) < WAITING:
             self._waiting[place] = None
             if self._work is None or self._work.done():
-                self._work = asyncio.create_task(self._fetch())
+                self._work = asyncio.create_task(self._ask())
         if known is None or not known.data:
             return _sent(_BLANK, "image/gif", 0 if place and known is None else 3600)
         return _sent(known.data, known.media_type, 3600)
@@ -91,7 +91,7 @@ class Icons:
         said = icon_of(copy.body.data, address)
         return said if said and urlsplit(said)[:2] == parts[:2] else usual
 
-    async def _fetch(self) -> None:
+    async def _ask(self) -> None:
         """Ask for those that wait, one after the other."""
         while self._waiting:
             place, _ = self._waiting.popitem(last=False)

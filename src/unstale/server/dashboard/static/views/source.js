@@ -79,11 +79,13 @@ export async function source(place, context) {
   const one = await head();
   if (one === null) return;
   const order = wants(context) ? ["versions", "head", "acts", "polls", "belief", "does"] : ["head", "acts", "versions", "polls", "belief", "does"];
-  fill(place, h("h1", {}, `Source ${context.id}`), order.map((name) => parts[name]));
   const again = () => source(place, context);
   editing(parts.does, parts.acts, one, context, again);
   const wanted = { old: context.query.get("old"), new: context.query.get("new") };
+  // Everything is there before it is shown, so that nothing moves; charts fit themselves into their room then.
   await Promise.all([polls(), versions(parts.versions, context.id, one.kind, context, wanted)]);
+  if (!context.current()) return;
+  fill(place, h("h1", {}, `Source ${context.id}`), order.map((name) => parts[name]));
   const onStatus = ({ detail }) => {
     if (detail.polls === undefined || document.hidden || Date.now() - seen < 5000) return;
     seen = Date.now();

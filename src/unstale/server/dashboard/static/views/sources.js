@@ -37,11 +37,15 @@ export async function sources(place, context) {
     let found;
     try { found = await get("/dashboard/table", asked, { signal: mine.signal }); } catch (error) {
       if (error.name !== "AbortError" && context.current()) {
-        told.parentElement.hidden = false;
-        told.textContent = error.message;
+        // What was read before stays; where there is nothing, the whole place says so.
+        if (shown.length) { told.textContent = error.message; return; }
+        body.parentElement.tHead.hidden = told.parentElement.hidden = true;
+        fill(body, h("tr", {}, h("td", { colspan: COLUMNS.length + 1 }, h("p", { class: "banner", role: "alert" }, error.message),
+          h("p", {}, h("button", { type: "button", class: "quiet", onclick: () => read() }, "Try again")))));
       }
       return;
     }
+    if (mine === stop) body.parentElement.tHead.hidden = false;
     if (!context.current() || mine !== stop || (quietly && body.contains(document.activeElement))) return;
     shown = found.sources.filter((one) => !gone.has(one.id));
     fill(body, shown.map((one) => row(one, may ? tick(one) : null)));
@@ -186,6 +190,8 @@ export async function sources(place, context) {
       h("table", { class: "stack" }, h("caption", { class: "hidden" }, "Sources and how fresh their copies are"),
         h("thead", {}, h("tr", {}, may ? h("td", { class: "picks" }, every_one) : null, heads)), body)),
     h("div", { class: "controls" }, before, page, after, told));
+  // Nothing moves when the first rows come: what stands around them comes with them.
+  body.parentElement.tHead.hidden = told.parentElement.hidden = true;
   list();
   get("/api/v1/searches").then((found) => { saved = found.searches; if (context.current()) list(); }).catch(() => {});
   await change({ offset: asked.offset });
