@@ -333,6 +333,21 @@ def test_a_title_has_the_direction_of_its_own_script(browser: Any, tmp_path: Pat
         tab.close()
 
 
+def test_no_text_can_be_made_markup_or_a_script(browser: Any, address: str) -> None:
+    tab = Tab(browser, address)
+    page = tab.go("add")
+    tried = "(work) => { try { WAYS[work](); return 'done'; } catch (error) { return error.name; } }"
+    ways = (
+        "const WAYS = { html: () => { document.body.innerHTML = '<b>x</b>'; }, "
+        "script: () => { document.createElement('script').text = '1'; }, "
+        "policy: () => { trustedTypes.createPolicy('mine', {}); } };"
+    )
+    for work in ("html", "script", "policy"):
+        assert page.evaluate(f"(work) => {{ {ways} return ({tried})(work); }}", work) == "TypeError", work
+    assert page.evaluate("[...new Set(window.broken)].sort()") == ["require-trusted-types-for", "trusted-types"]
+    tab.close()
+
+
 def test_it_says_when_the_engine_has_stopped(browser: Any, tmp_path: Path) -> None:
     settings = replace(Settings(), store=str(tmp_path / "s.db"))
     store = SqliteStore(settings.store)
