@@ -1,8 +1,8 @@
 """What a person does in the dashboard, with 100,000 sources: processor time of each request beside an empty one.
 
-The application is asked without a server in between. What is measured is the whole process, threads included; a
-request is measured after the same one has been made, and once more after the fleet was edited, when everything that
-is kept of it is read anew.
+The application is asked without a server in between. What is measured is the whole process, threads included, but not
+the database; a request is measured for the first time, after what a server asks itself at its start, again, and once
+more after the fleet was edited, when everything that is kept of it is read anew. `--postgres` does so on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ import argparse
 import asyncio
 import json
 import statistics
+import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +28,10 @@ from unstale.cli.settings import Settings
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.state import kept
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Body, Entry, Listing, Price
+from unstale.ports import Body, Entry, Listing, Price, Store
 from unstale.server.app import replica
 from unstale.server.dashboard.views import views
+from unstale.server.warming import warm
 
 SOURCES, HOSTS, DAY = 100_000, 5_000, 86_400.0
 TOKEN = "0123456789abcdef" * 2
@@ -64,14 +68,13 @@ READS = {
 }
 
 
-def fleet(path: Path, sources: int) -> None:
+def fleet(store: Store, sources: int) -> None:
     """A fleet that was polled: beliefs, copies of some, failures of some, tags, titles, a published price."""
     rng, now = np.random.default_rng(1), time.time()
     learner = Learner(sources, DAY)
     every = np.arange(sources)
     for k in range(4):
         learner.observe(every, now - DAY * (4 - k) + rng.uniform(0.0, 1000.0, sources), rng.random(sources) < 0.3)
-    store = SqliteStore(path)
     listings = [
         Listing(
             f"https://h{i % HOSTS}.example/page-{i}",
@@ -142,6 +145,9 @@ async def timed(app: Any, path: str, method: str = "GET", body: bytes = b"") -> 
 
 async def measure(app: Any, rounds: int, table: Table) -> None:
     """Every request for the first time and again, and then each first one after an edit."""
+    cpu = time.process_time()
+    await warm(app, TOKEN, asyncio.Event())
+    table.fact("what a server asks itself at its start, s of processor time", round(time.process_time() - cpu, 2))
     empty = statistics.median([(await timed(app, EMPTY))[0] for _ in range(20)])
     table.fact("an empty request, ms of processor time", round(1e3 * empty, 2))
     for name, path in READS.items():
@@ -162,21 +168,39 @@ async def measure(app: Any, rounds: int, table: Table) -> None:
     print(f"edits: first {1e3 * edits[0]:.1f} ms, then {1e3 * edit:.1f} ms", flush=True)
 
 
+@contextmanager
+def stored(given: argparse.Namespace) -> Iterator[str]:
+    """Where the fleet is kept, made if it is not there."""
+    with tempfile.TemporaryDirectory() as folder:
+        if given.postgres:
+            sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+            from support.postgres import postgres  # type: ignore[import-not-found]
+            from unstale.adapters.postgres_store import PostgresStore
+
+            with postgres() as server:
+                place = server.address()
+                fleet(PostgresStore(place), given.sources)
+                yield place
+            return
+        path = given.store or Path(folder) / "store.db"
+        if not path.exists():
+            fleet(SqliteStore(path), given.sources)
+        yield str(path)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--sources", type=int, default=SOURCES)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--store", type=Path)
+    parser.add_argument("--postgres", action="store_true", help="on a PostgreSQL of its own")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        path = given.store or Path(folder) / "store.db"
-        if not path.exists():
-            begun = time.perf_counter()
-            fleet(path, given.sources)
-            print(f"made in {time.perf_counter() - begun:.1f} s", flush=True)
-        service = service_of(Settings(store=str(path)))
+    begun, name = time.perf_counter(), "dashboard_postgres" if given.postgres else "dashboard"
+    with stored(given) as place:
+        print(f"made in {time.perf_counter() - begun:.1f} s", flush=True)
+        service = service_of(Settings(store=place))
         app = replica(service.store, token=TOKEN, service=service, more=views(service))
-        table = Table("dashboard", f"Interactions with {given.sources:,} sources; ratio: to 100 ms of processor time")
+        table = Table(name, f"Interactions with {given.sources:,} sources; ratio: to 100 ms of processor time")
         asyncio.run(measure(app, given.rounds, table))
         service.close()
         table.write()

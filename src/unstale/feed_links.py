@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
 from urllib.parse import urljoin
+
+from unstale.secrecy import as_written
 
 #: bytes in which a feed's first element, and the head of a page, are
 _BEGINNING = 2**18
@@ -39,22 +42,45 @@ def meant_as_feed(body: bytes) -> bool:
     return first is not None and first[1].lower() in _ROOTS
 
 
-def advertised(body: bytes, address: str) -> list[str]:
+def advertised(body: bytes, address: str, ours: str = "") -> list[str]:
     """The addresses of feeds that the page at `address` says it has, in its order.
+
+    Nothing is filled into them but what our own address of the page, `ours`, names.
 
     >>> advertised(b"<link rel=alternate type='application/rss+xml' href='/feed?a=1&amp;b=2'>", "https://example.org/x")
     ['https://example.org/feed?a=1&b=2']
     """
-    text = _COMMENT.sub("", body[:_BEGINNING].decode("utf-8", "replace"))
     found: list[str] = []
+    for own, at in _links(body, address):
+        kind = own.get("type", "").lower().partition(";")[0].strip()
+        if "alternate" in own.get("rel", "").lower().split() and kind in _TYPES:
+            found.append(at)
+    web = (as_written(one, ours) for one in found if one.startswith(("http://", "https://")))
+    return list(dict.fromkeys(web))[:MOST_FEEDS]
+
+
+def icon_of(body: bytes, address: str) -> str:
+    """The address of the icon that the page at `address` says it has, or nothing; drawings are left out.
+
+    >>> icon_of(b"<link rel='shortcut icon' href=/i.png><link rel=icon href=/b.ico>", "https://example.org/x")
+    'https://example.org/i.png'
+    """
+    for own, at in _links(body, address):
+        drawn = "svg" in own.get("type", "").lower() or at.partition("?")[0].lower().endswith(".svg")
+        if "icon" in own.get("rel", "").lower().split() and not drawn and at.startswith(("http://", "https://")):
+            return as_written(at)
+    return ""
+
+
+def _links(body: bytes, address: str) -> Iterator[tuple[dict[str, str], str]]:
+    """What the links of a page say, and where they lead."""
+    text = _COMMENT.sub("", body[:_BEGINNING].decode("utf-8", "replace"))
     if base := _BASE.search(text):
         address = _joined(address, _attributes(base[1]).get("href", ""))
     for link in _LINK.finditer(text):
         own = _attributes(link[1])
-        kinds, kind = own.get("rel", "").lower().split(), own.get("type", "").lower().partition(";")[0].strip()
-        if "alternate" in kinds and kind in _TYPES and own.get("href"):
-            found.append(_joined(address, own["href"]))
-    return list(dict.fromkeys(one for one in found if one.startswith(("http://", "https://"))))[:MOST_FEEDS]
+        if own.get("href"):
+            yield own, _joined(address, own["href"])
 
 
 def _joined(base: str, place: str) -> str:

@@ -8,7 +8,10 @@ Rules of this file:
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
+#: in an address of the web a dollar sign may mean itself: only a whole value or segment in capitals is a name
+NAMED_PART = re.compile(r"(?<=[=/])\$(?:([A-Z_][A-Z0-9_]*)|\{([A-Z_][A-Z0-9_]*)\})(?=[/?&;#]|$)")
 #: `$NAME` or `${NAME}`, and nothing else
 REFERENCE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})", re.ASCII)
 #: names of options and headers that hold secrets
@@ -71,6 +74,21 @@ def shown_address(address: str) -> str:
     return _PARAMETER.sub(
         lambda found: f"{found[1]}={variable(found[1])}" if _holds_secret(found) else found[0], address
     )
+
+
+def as_written(address: str, ours: str = "") -> str:
+    """An address that somebody else wrote, so that nothing is filled into it: a dollar sign means itself there.
+
+    What our own address `ours` names is left where it leads to the same place: others may be told relative to it.
+
+    >>> as_written("https://a.org/x?a=$HOME"), as_written("https://a.org/$KEY/x", "https://a.org/$KEY/list")
+    ('https://a.org/x?a=%24HOME', 'https://a.org/$KEY/x')
+    """
+    if "$" not in address:
+        return address
+    near = bool(ours) and urlsplit(address)[:2] == urlsplit(ours)[:2]
+    known = {found[0] for found in NAMED_PART.finditer(ours)} if near else set()
+    return NAMED_PART.sub(lambda found: found[0] if found[0] in known else "%24" + found[0][1:], address)
 
 
 def variable(name: str) -> str:

@@ -41,6 +41,11 @@ VIEWS = {
     "people": "People",
     "sources/1": "Source 1",
 }
+#: how much of what is seen was moved by itself
+SHIFTS = (
+    "window.shifts = 0; new PerformanceObserver((list) => { for (const one of list.getEntries()) "
+    "if (!one.hadRecentInput) window.shifts += one.value; }).observe({ type: 'layout-shift', buffered: true })"
+)
 PASSWORD = "only for looking"
 #: what a hostile source would like to have run
 HOSTILE = [
@@ -239,9 +244,12 @@ def test_the_theme_can_be_chosen_and_is_remembered(tab: Tab) -> None:
 @pytest.mark.parametrize("width", [360, 800, 1280])
 def test_every_view_is_seen_without_scrolling_sideways(browser: Any, address: str, view: str, width: int) -> None:
     tab = Tab(browser, address, viewport={"width": width, "height": 800})
+    tab.context.add_init_script(SHIFTS)
     page = tab.go(view)
     page.wait_for_timeout(300)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    # What is called good elsewhere, by the browser's own measure: nothing jumps while it is read.
+    assert page.evaluate("window.shifts") < 0.1
     # Nor is anything beyond the edge of a part that could be scrolled by itself.
     beyond = (
         "[...document.querySelectorAll('.scroll td, .scroll tbody th')]"
@@ -266,6 +274,80 @@ def test_the_keyboard_is_enough(tab: Tab) -> None:
     page.locator("th[aria-sort=descending]").get_by_text("Age").wait_for()
 
 
+def test_keys_density_paper_and_the_other_direction(tab: Tab) -> None:
+    page = tab.go("sources")
+    page.get_by_text("1–24 of 24").wait_for()
+    focused = "document.activeElement.closest('tr')?.rowIndex ?? -1"
+    for key, row in (("j", 1), ("j", 2), ("k", 1)):
+        page.keyboard.press(key)
+        assert page.evaluate(focused) == row
+    page.keyboard.press("x")
+    page.get_by_text("1 chosen").wait_for()
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "text"
+
+    # Denser: more rows on the same screen, remembered.
+    height = "document.querySelector('tbody tr').getBoundingClientRect().height"
+    roomy = page.evaluate(height)
+    page.get_by_role("button", name="Compact").click()
+    assert page.evaluate(height) < roomy
+    page.reload()
+    page.get_by_text("1–24 of 24").wait_for()
+    assert page.evaluate(height) < roomy
+    assert tab.barriers() == []
+    page.get_by_role("button", name="Compact").click()
+
+    # On paper there is what is read, and nothing that is pressed.
+    page.emulate_media(media="print")
+    assert not page.locator("header").is_visible()
+    assert not page.get_by_label("Search").is_visible()
+    assert page.locator("tbody th a").first.is_visible()
+    page.emulate_media(media="screen")
+
+    # The other way round: the brand and the names of sources stand on the right, and nothing leaves the screen.
+    page.evaluate("document.documentElement.dir = 'rtl'")
+    for width in (360, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("document.querySelector('.brand').getBoundingClientRect().right") > width - 40
+    assert tab.barriers() == []
+
+
+def test_a_title_has_the_direction_of_its_own_script(browser: Any, tmp_path: Path) -> None:
+    settings = replace(Settings(), store=str(tmp_path / "s.db"))
+    store = SqliteStore(settings.store)
+    # Hebrew, and a mark that would turn round everything behind it.
+    titles = ["\u05e9\u05dc\u05d5\u05dd 1", "\u202eturned", "plain"]
+    store.add([Listing(f"https://a.example/{i}", options={"title": one}) for i, one in enumerate(titles)], time.time())
+    store.close()
+    with shown(settings) as address:
+        tab = Tab(browser, address)
+        page = tab.go("sources")
+        page.get_by_role("link", name="plain").wait_for()
+        kept = "[...document.querySelectorAll('tbody th > a')].map((one) => getComputedStyle(one).unicodeBidi)"
+        assert page.evaluate(kept) == ["plaintext"] * 3
+        # What stands behind a title begins where it would behind any other.
+        starts = page.evaluate("[...document.querySelectorAll('tbody .under')].map((o) => o.getBoundingClientRect().x)")
+        assert len(set(starts)) == 1
+        tab.fine()
+        tab.close()
+
+
+def test_no_text_can_be_made_markup_or_a_script(browser: Any, address: str) -> None:
+    tab = Tab(browser, address)
+    page = tab.go("add")
+    tried = "(work) => { try { WAYS[work](); return 'done'; } catch (error) { return error.name; } }"
+    ways = (
+        "const WAYS = { html: () => { document.body.innerHTML = '<b>x</b>'; }, "
+        "script: () => { document.createElement('script').text = '1'; }, "
+        "policy: () => { trustedTypes.createPolicy('mine', {}); } };"
+    )
+    for work in ("html", "script", "policy"):
+        assert page.evaluate(f"(work) => {{ {ways} return ({tried})(work); }}", work) == "TypeError", work
+    assert page.evaluate("[...new Set(window.broken)].sort()") == ["require-trusted-types-for", "trusted-types"]
+    tab.close()
+
+
 def test_it_says_when_the_engine_has_stopped(browser: Any, tmp_path: Path) -> None:
     settings = replace(Settings(), store=str(tmp_path / "s.db"))
     store = SqliteStore(settings.store)
@@ -280,6 +362,36 @@ def test_it_says_when_the_engine_has_stopped(browser: Any, tmp_path: Path) -> No
         page.get_by_text("None configured").wait_for()
         tab.fine()
         tab.close()
+
+
+def test_what_cannot_be_read_is_said_and_can_be_tried_again(browser: Any, address: str) -> None:
+    tab = Tab(browser, address, viewport={"width": 360, "height": 800})
+    broken = {"on": True}
+
+    def answer(route: Any) -> None:
+        problem = '{"detail": "the store cannot be read: <b>disk</b>"}'
+        if broken["on"]:
+            route.fulfill(status=404, content_type="application/problem+json", body=problem)
+        else:
+            route.continue_()
+
+    for place in ("api/v1/status", "api/v1/budget", "dashboard/table*", "dashboard/hosts", "dashboard/log*"):
+        tab.page.route(f"**/{place}", answer)
+    for view in ("", "budget", "sources", "hosts", "events"):
+        broken["on"] = True
+        page = tab.go(view)
+        page.get_by_text("the store cannot be read: <b>disk</b>").wait_for()
+        assert tab.barriers() == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        broken["on"] = False
+        page.get_by_role("button", name="Try again").click()
+        page.get_by_text("the store cannot be read").wait_for(state="detached")
+    tab.page.route("**/dashboard/hosts", lambda route: route.abort())
+    tab.page.goto(f"{address}/#/hosts")
+    tab.page.get_by_text("The server does not answer").wait_for()
+    tab.troubles = [one for one in tab.troubles if "ERR_FAILED" not in one]
+    tab.fine()
+    tab.close()
 
 
 def test_nothing_of_a_hostile_source_runs(browser: Any, tmp_path: Path) -> None:

@@ -69,6 +69,10 @@ def test_from_an_empty_store_to_quiet(tmp_path: Path, monkeypatch: pytest.Monkey
         page.get_by_role("button", name="Save").click()
         page.get_by_text(f"message · address sealed · of {origin}/trains").wait_for()
         tab.go("sources/1")
+        # The icon of its site was asked for by the server; nothing behind it runs.
+        tab.until("document.querySelector('.address img.icon')?.naturalWidth === 1")
+        sent = "fetch('/dashboard/sources/1/icon').then((one) => one.headers.get('content-type'))"
+        assert page.evaluate(sent) == "image/gif"
 
         # It changes: who is told hears what, from the moment in which it was saved.
         site.news = "Eight trains a day"

@@ -133,7 +133,11 @@ def shown(
         inner = token or TOKEN
         tries = Trying(settings)
         more = views(
-            service, replicas=lambda: replicas or {}, tries=tries, told=ReceiverTrials(settings, service.receivers)
+            service,
+            replicas=lambda: replicas or {},
+            tries=tries,
+            told=ReceiverTrials(settings, service.receivers),
+            icons=settings.server.icons,
         )
         app = replica(
             shelf,
@@ -143,7 +147,8 @@ def shown(
             more=more,
             closed=home is None,
         )
-        door = Door(app, Sessions(token, passwords, clock=time.time, key=key), inner, home=home, kept=kept)
+        sessions = Sessions(token, passwords, clock=time.time, key=key)
+        door = Door(app, sessions, inner, home=home, kept=kept, icons=settings.server.icons)
 
         def told(port: int) -> None:
             places.append(port)

@@ -16,6 +16,12 @@ from support.patience import BUSY
 from unstale.cli.settings import Http, OnChange, Settings
 from unstale.cli.settings_tables import Defaults, Server
 
+#: an icon that is a page, too: one pixel, and behind it what must not run
+ICON = (
+    bytes.fromhex("47494638396101000100800000ff00000000002c00000000010001000002024401003b")
+    + b"<script>pwned=1</script>"
+)
+
 
 class Site:
     """A page that says how often it was asked, and news that somebody writes; and its feed."""
@@ -42,6 +48,8 @@ def serving(site: Site) -> Iterator[str]:
             known = {"/trains": (site.page, "text/html"), "/feed": (site.feed, "application/rss+xml")}
             make, kind = known.get(self.path, (None, ""))
             body = b"" if make is None else make().encode()
+            if self.path == "/favicon.ico":
+                make, kind, body = site.feed, "text/html", ICON
             self.send_response(404 if make is None else 200)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
@@ -89,6 +97,6 @@ def walked(folder: Path) -> tuple[Settings, Path]:
         defaults=replace(Defaults(), min_interval=86400.0),
         http=replace(Http(), allow_networks=("127.0.0.0/8",), robots=False),
         on_change=(replace(OnChange(), log=str(log)),),
-        server=replace(Server(), address="http://dashboard.example", key="$WALK_KEY"),
+        server=replace(Server(), address="http://dashboard.example", key="$WALK_KEY", icons=True),
     )
     return settings, log

@@ -7,11 +7,9 @@ import re
 from urllib.parse import quote
 
 from unstale.errors import InputError, sentence
-from unstale.secrecy import shown_address
+from unstale.secrecy import NAMED_PART, shown_address
 
 _REFERENCE = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
-# In an address of the web a dollar sign may mean itself: only a whole value or segment in capitals is a name.
-_PART = re.compile(r"(?<=[=/])\$(?:([A-Z_][A-Z0-9_]*)|\{([A-Z_][A-Z0-9_]*)\})(?=[/?&;#]|$)")
 
 
 def filled(text: str) -> str:
@@ -29,12 +27,12 @@ def filled_address(address: str) -> str:
     >>> filled_address("https://example.org/odata?$top=5&a=$b")
     'https://example.org/odata?$top=5&a=$b'
     """
-    return _PART.sub(lambda found: _quoted(_value(found[1] or found[2])), address) if "$" in address else address
+    return NAMED_PART.sub(lambda found: _quoted(_value(found[1] or found[2])), address) if "$" in address else address
 
 
 def hidden(text: str, address: str) -> str:
     """`text`, which may tell what was filled into `address`, with the names of secrets in their place."""
-    for found in _PART.finditer(address) if "$" in address else ():
+    for found in NAMED_PART.finditer(address) if "$" in address else ():
         value = os.environ.get(found[1] or found[2], "")
         for told in (_quoted(value), value):
             text = text.replace(told, found[0]) if told else text

@@ -164,6 +164,7 @@ def _read(
 ) -> tuple[list[Listing], int]:
     """The listings that are to be added, each address once, and how many lines were left out."""
     from unstale.cli.fetchers import admission_of
+    from unstale.cli.strangers import strangers_check
     from unstale.lists.read import read_list
     from unstale.lists.rows import listing_of, template
 
@@ -175,7 +176,8 @@ def _read(
         found.setdefault(listing.address, listing)
     bad = 0
     for place in lists:
-        parsed = read_list(place, base=base, check=check, load=lambda at: _load(at, settings), weigh=weigh)
+        judge = strangers_check(check, place, base) if place.lower().startswith(("http://", "https://")) else check
+        parsed = read_list(place, base=base, check=judge, load=lambda at: _load(at, settings), weigh=weigh)
         bad += len(parsed.problems)
         _say_problems(place, parsed, keep_good)
         for listing in parsed.listings:
@@ -220,7 +222,7 @@ def _feeds(address: str, settings: Settings, required: bool) -> list[str]:
         )
     if meant_as_feed(fetched.body):
         return [address]
-    found = advertised(fetched.body, fetched.address)
+    found = advertised(fetched.body, fetched.address, address)
     remedy = "give the address of a feed, or list it as a page without --discover"
     require(found or not required, "page", repr(shown_address(address)[:80]), "advertises no feed", remedy)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from unstale.cli.settings import Settings
+from unstale.cli.settings_tables import HostSettings, is_private
 from unstale.engine.config import EngineConfig
 from unstale.engine.contracts import Contract
 from unstale.engine.host_limits import Rules
@@ -16,11 +17,17 @@ LONGEST_POLL = 1800.0
 def rules_of(settings: Settings) -> Callable[[str], Rules]:
     """What the settings grant each host."""
 
-    def rules(name: str) -> Rules:
-        own = settings.host(name)
+    def granted(own: HostSettings) -> Rules:
         cap = own.budget * (1.0 - own.leave)
         spacing = max(own.spacing, 1.0 / cap) if cap and cap < float("inf") else own.spacing
         return Rules(spacing, own.concurrency, own.windows, own.leave)
+
+    # A fleet has thousands of hosts of which nothing is said.
+    usual = {near: granted(settings.usual_host(near)) for near in (False, True)}
+
+    def rules(name: str) -> Rules:
+        own = settings.hosts.get(name)
+        return usual[is_private(name)] if own is None else granted(own)
 
     return rules
 

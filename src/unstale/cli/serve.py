@@ -182,9 +182,9 @@ async def run(
     from unstale.server.serving import place
     from unstale.server.serving import serve as listen_and_serve
     from unstale.server.sessions import Sessions
+    from unstale.server.warming import warm
 
-    own, token = settings.server, token or lasting_token(settings)
-    name = settings.replicas.name or name
+    own, token, name = settings.server, token or lasting_token(settings), settings.replicas.name or name
     with ExitStack() as opened:
         shelf = read_store(settings)
         opened.callback(shelf.close)
@@ -198,7 +198,11 @@ async def run(
         stop = stop or ended(tied)
         tries = Trying(settings)
         more = views(
-            service, replicas=lambda: _others(settings), tries=tries, told=ReceiverTrials(settings, service.receivers)
+            service,
+            replicas=lambda: _others(settings),
+            tries=tries,
+            told=ReceiverTrials(settings, service.receivers),
+            icons=own.icons,
         )
         if settings.replicas.tell:
             more.append(digest_route(shelf, time.time, name))
@@ -220,17 +224,27 @@ async def run(
         people: dict[str, tuple[Role, str]] = {name: ("reader", filled(one)) for name, one in own.readers.items()}
         people |= {name: ("operator", filled(one)) for name, one in own.operators.items()}
         sessions = Sessions(token.text, passwords, clock=time.time, key=key, people=people)
-        door = Door(app, sessions, token.text, home="reader" if home else None, kept=token.kept, scoped=scoped)
-        weighing = None
-        if own.weigh:
-            weighing = asyncio.create_task(Weigher(service, app.copies.take, time.time).run())
+        door = Door(
+            app, sessions, token.text, home="reader" if home else None, kept=token.kept, scoped=scoped, icons=own.icons
+        )
+        weigher = Weigher(service, app.copies.take, time.time)
+        weighing = asyncio.create_task(weigher.run()) if own.weigh else None
+        warming: list[asyncio.Task[None]] = []
+
+        def begun(number: int) -> None:
+            warming.append(asyncio.create_task(warm(app, token.text, stop)))
+            if ready is not None:
+                ready(number)
+
         try:
             front = Front(door, app.copies, app.guard)
-            await listen_and_serve(front, numeric, port, token=token.text, stop=stop, ready=ready, ending=app.close)
+            await listen_and_serve(front, numeric, port, token=token.text, stop=stop, ready=begun, ending=app.close)
         finally:
             if weighing is not None:
                 weighing.cancel()
                 await asyncio.gather(weighing, return_exceptions=True)
+            # What it reads is closed after it has ended.
+            await asyncio.gather(*warming, return_exceptions=True)
             await tries.close()
 
 

@@ -114,6 +114,9 @@ class Server:
         forms.reference,
         "The environment variable with the key that seals secrets which were entered in the browser, as $NAME.",
     )
+    icons: bool = setting(
+        False, forms.flag, "Whether the dashboard shows the icons of sites: the server asks each site for its own."
+    )
     hub_secret: str = setting(
         "", forms.reference, "The environment variable with the secret that hubs sign with (WebSub), as $NAME."
     )
@@ -178,9 +181,10 @@ class Settings:
         >>> Settings().host("example.org").spacing, Settings().host("127.0.0.1").spacing
         (1.0, 0.0)
         """
-        if own := self.hosts.get(name):
-            return own
-        near = is_private(name)
+        return self.hosts.get(name) or self.usual_host(is_private(name))
+
+    def usual_host(self, near: bool) -> HostSettings:
+        """What holds for hosts of which nothing is said, on private networks (`near`) or elsewhere."""
         return HostSettings(
             spacing=0.0 if near else self.http.spacing,
             concurrency=self.http.connections if near else self.http.concurrency,
@@ -218,6 +222,9 @@ def is_shared(store: str) -> bool:
 
 def is_private(host: str) -> bool:
     """This machine or a private network, as far as the name tells: there manners are the owner's own business."""
+    if host[-1:].isalpha() and ":" not in host:
+        # No number, and nothing that need be read as one.
+        return host == "localhost" or host.endswith(".localhost")
     try:
         return not ip_address(host.strip("[]")).is_global
     except ValueError:

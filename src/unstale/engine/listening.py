@@ -30,7 +30,7 @@ from unstale.listings.paged import scrolls
 from unstale.listings.records import CollectionMember, ListingEntry, ListingPoll, Told, outdated, signal
 from unstale.logs import Tell
 from unstale.ports import Claim, Listing, Store, number_of
-from unstale.secrecy import shown_address
+from unstale.secrecy import as_written, shown_address
 
 #: how many sources a collection may add, as an option of its source
 MOST_MEMBERS = "most_members"
@@ -82,8 +82,11 @@ def compared(known: Sequence[CollectionMember], shown: ListingPoll, now: float) 
 def member_like(claim: Claim, address: str, inner: str) -> Listing:
     """A member polled as its collection is; `inner` is how it is read if it is a collection itself.
 
-    What is said of the way to a collection holds for its members; headers only where they go to the same place.
+    What is said of the way to a collection holds for its members; headers only where they go to the same place. On
+    the web nothing is filled into what a stranger lists: he would be told what the environment holds.
     """
+    if address[:6].lower().startswith(("http:", "https:")):
+        address = as_written(address, claim.address)
     own, form = dict(claim.options or {}), (claim.options or {}).get(COLLECTION)
     options = {name: own[name] for name in own if name not in COLLECTING and name not in _ITS_OWN}
     if urlsplit(address)[:2] != urlsplit(claim.address)[:2]:

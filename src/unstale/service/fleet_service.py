@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from unstale.core.learning.outlook import WIDTH
-from unstale.engine.contracts import bounded, promised
+from unstale.engine.contracts import Promises, bounded, promised
 from unstale.engine.said import BUDGET, BudgetSaid, By
 from unstale.errors import InputError, sentence
 from unstale.keeper.outcomes import Answer
@@ -59,6 +59,8 @@ class FleetService(FleetChanges):
 
     #: what the fleet as a whole tells of its parts, and when that was true
     _whole: tuple[tuple[object, ...], Whole] | None = None
+    #: what was promised of all sources, and after which edits
+    _promised: tuple[tuple[object, ...], Promises] | None = None
 
     # What it is at a moment
 
@@ -68,7 +70,7 @@ class FleetService(FleetChanges):
         standing = self.store.fleet(WIDTH) if sources is None else self.store.columns_of(sources, WIDTH)
         # Of many it is quicker to ask who was promised anything at all.
         few = sources if listings is not None or len(sources or ()) <= FEW else None
-        promises = promised(self.store, terms.config.contracts, few, listings)
+        promises = self._promises() if few is None else promised(self.store, terms.config.contracts, few, listings)
         standing = bounded(standing, promises)
         budget = self._budget(standing.settings, now)
         config = replace(terms.config, budget=budget.rate)
@@ -144,7 +146,8 @@ class FleetService(FleetChanges):
     def preview(self, budget: float | None = None) -> Preview:
         """What a budget would do under the present beliefs; the one in force if none is named."""
         now = self.clock()
-        return preview(self.store, self.terms, self.budget().rate if budget is None else budget, now)
+        rate = self.budget().rate if budget is None else budget
+        return preview(self.store, self.terms, self._promises(), rate, now)
 
     def budget(self) -> Budget:
         """The budget in force, and who said so."""
@@ -249,6 +252,14 @@ class FleetService(FleetChanges):
 
     def _budget(self, settings: Mapping[str, bytes], now: float) -> Budget:
         return budgets.in_force(settings, self.terms, engine_says(settings), self.running(), now)
+
+    def _promises(self) -> Promises:
+        """What was promised of all sources: looked for anew when sources or what is said of them have changed."""
+        counts = self.store.counters()
+        key = counts.get("added", 0), counts.get("edited", 0), tuple(self.terms.config.contracts.items())
+        if self._promised is None or self._promised[0] != key:
+            self._promised = key, promised(self.store, self.terms.config.contracts)
+        return self._promised[1]
 
     def _of_whole(self, part: FleetColumns, budget: float) -> Whole:
         """What a part takes from the whole: read anew after an edit, or another price, surcharge or budget."""

@@ -14,7 +14,7 @@ from unstale.core.learning.outlook import WIDTH, BelievedColumns, age_now, fresh
 from unstale.core.learning.state import kept
 from unstale.core.roots.falling import falls_to
 from unstale.engine.config import scheduler_of
-from unstale.engine.contracts import bounded, promised
+from unstale.engine.contracts import Promises, bounded
 from unstale.engine.host_limits import HostLimits
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.ports import LEARNER, ReadStore
@@ -30,11 +30,11 @@ _FEW, _NEAR = 250, 1.25
 _QUANTILES = {"p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 
 
-def preview(store: ReadStore, terms: Terms, budget: float, now: float) -> Preview:
+def preview(store: ReadStore, terms: Terms, promises: Promises, budget: float, now: float) -> Preview:
     """What a budget would do; of many sources every so manieth is asked. Caps of hosts are left out."""
     count = store.counters().get("added", 0)
     step = -(-count // _ENOUGH) or 1
-    standing = bounded(store.columns_of(range(1, count + 1, step), WIDTH), promised(store, terms.config.contracts))
+    standing = bounded(store.columns_of(range(1, count + 1, step), WIDTH), promises)
     rows = np.flatnonzero(~standing.paused & (standing.failures == 0))
     # What fails stands as it does, whatever the budget.
     failing = np.flatnonzero(~standing.paused & (standing.failures > 0))

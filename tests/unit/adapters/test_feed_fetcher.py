@@ -154,3 +154,11 @@ def test_a_page_tells_where_its_feed_is() -> None:
         "it is no feed (RSS, Atom or JSON Feed), add https://example.org/blog/feed.xml or "
         "https://example.org/j?token=$TOKEN instead"
     )
+
+
+def test_nothing_of_our_environment_is_filled_into_feeds_of_a_page() -> None:
+    page = b"<base href='https://a.org/$HOME/'><link rel=alternate type='application/rss+xml' href='feed?a=$HOME'>"
+    assert advertised(page, "https://a.org/") == ["https://a.org/%24HOME/feed?a=%24HOME"]
+    assert advertised(page, "https://a.org/", "https://a.org/$KEY") == ["https://a.org/%24HOME/feed?a=%24HOME"]
+    own = b"<link rel=alternate type='application/rss+xml' href='feed'>"
+    assert advertised(own, "https://a.org/$KEY/", "https://a.org/$KEY/") == ["https://a.org/$KEY/feed"]

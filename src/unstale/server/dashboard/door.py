@@ -44,7 +44,7 @@ Reply = tuple[int, list[Field], bytes]
 class Door:
     """An ASGI application in front of the replica's. `home` is what may be done without logging in.
 
-    `kept` says in words where the token is kept, for who is asked for it.
+    `kept` says in words where the token is kept, for who is asked for it; `icons`: sites are shown with theirs.
     """
 
     def __init__(
@@ -56,8 +56,9 @@ class Door:
         home: Role | None = None,
         kept: str = "",
         scoped: ScopedTokens | None = None,
+        icons: bool = False,
     ) -> None:
-        self._kept, self._scoped = kept, scoped
+        self._kept, self._scoped, self._icons = kept, scoped, icons
         self._app, self._sessions, self._token, self._home = app, sessions, token.encode(), home
         # Those who need not log in repeat a word too: another site cannot read it.
         self._word = secrets.token_urlsafe(32)
@@ -197,7 +198,7 @@ class Door:
         role, word = self._who(asked)
         known = self._sessions.of(_key(asked)) is not None
         told = {"role": role, "word": word if role else "", "logged_in": known, "login": self._sessions.possible}
-        return _told({**told, "kept": self._kept})
+        return _told({**told, "kept": self._kept, "icons": self._icons})
 
     async def _login(self, scope: Scope, receive: Receive, asked: dict[bytes, bytes]) -> Reply:
         if not _same_origin(asked):

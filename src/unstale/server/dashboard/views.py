@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from unstale.server import endpoints, shapes
 from unstale.server.api_sources import Sources
+from unstale.server.dashboard.icons import Icons
 from unstale.server.dashboard.reader import Reader
 from unstale.server.dashboard.receivers import KnownReceivers, Receivers
 from unstale.server.dashboard.tokens import Tokens
@@ -237,8 +238,8 @@ class Views:
         def read() -> Any:
             peers, own = self._service.engine().peers, dict(self._replicas())
             ways: Counter[str] = Counter()
-            for head in self._service.store.heads(sorted({one.source for one in self._service.store.recent(WAYS)})):
-                (edition,) = self._service.store.editions([(head.source, head.version)])
+            heads = self._service.store.heads(sorted({one.source for one in self._service.store.recent(WAYS)}))
+            for edition in self._service.store.editions([(head.source, head.version) for head in heads]):
                 if edition is not None and edition.via:
                     ways[", ".join(names(edition.via))] += 1
             told = [
@@ -256,9 +257,14 @@ def views(
     replicas: Say = lambda: _NOTHING,
     tries: Tries | None = None,
     told: KnownReceivers | None = None,
+    icons: bool = False,
 ) -> list[Route]:
-    """The routes of the dashboard, to be served beside the API's; nothing can be tried without `tries` and `told`."""
+    """The routes of the dashboard, to be served beside the API's; nothing can be tried without `tries` and `told`.
+
+    `icons` has those of sites fetched by `tries`, and shown.
+    """
     more = Tokens(service).endpoints()
+    more += [] if tries is None or not icons else Icons(service, tries).endpoints()
     more += [] if tries is None else Trials(service, tries).endpoints()
     more += [] if told is None else Receivers(service, told).endpoints()
     return endpoints.routes([*Views(service, replicas).endpoints(), *more])

@@ -1,6 +1,6 @@
 // Asking the server. Writes repeat the session's word, so that no other site can make them.
 
-export const session = { role: null, word: "", login: false, logged_in: false, kept: "" };
+export const session = { role: null, word: "", login: false, logged_in: false, kept: "", icons: false };
 
 export class Refused extends Error {
   constructor(status, detail) { super(detail); this.status = status; }
@@ -15,17 +15,25 @@ async function answered(response) {
   throw new Refused(response.status, detail);
 }
 
-export async function get(path, query = {}, options = {}) {
-  const asked = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== null && value !== undefined && value !== "" && value !== false) asked.set(name, value);
+/** An answer, or one sentence instead of what browsers say when there is none. */
+async function asked(path, options) {
+  try { return await fetch(path, options); } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(0, "The server does not answer: is it running, and is the network there?");
   }
-  const text = asked.toString();
-  return answered(await fetch(text ? `${path}?${text}` : path, { headers: { accept: "application/json" }, ...options }));
+}
+
+export async function get(path, query = {}, options = {}) {
+  const wanted = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== null && value !== undefined && value !== "" && value !== false) wanted.set(name, value);
+  }
+  const text = wanted.toString();
+  return answered(await asked(text ? `${path}?${text}` : path, { headers: { accept: "application/json" }, ...options }));
 }
 
 export async function send(method, path, body, options = {}) {
-  return answered(await fetch(path, {
+  return answered(await asked(path, {
     ...options, method, headers: { "content-type": "application/json", "x-unstale-word": session.word },
     body: body === undefined ? undefined : JSON.stringify(body),
   }));

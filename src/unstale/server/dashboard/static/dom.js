@@ -1,5 +1,7 @@
 // Elements from plain values. Text only ever becomes text: nothing here can turn it into markup.
 
+import { session } from "./api.js";
+
 /** An element with properties and children; what is null or false is left out. */
 export function h(tag, given = {}, ...children) {
   const made = document.createElement(tag);
@@ -32,6 +34,9 @@ export function address(text, name = text) {
   try { web = ["http:", "https:"].includes(new URL(text).protocol); } catch { /* Not an address that browsers know. */ }
   return web ? h("a", { href: text, rel: "noopener noreferrer", target: "_blank" }, name) : h("span", {}, name);
 }
+
+/** The icon of a source's site, where icons were asked for; from our own server, with its room kept free. */
+export const icon = (id) => (session.icons ? h("img", { class: "icon", src: `/dashboard/sources/${id}/icon`, alt: "", width: 16, height: 16, loading: "lazy", decoding: "async" }) : null);
 
 /** A short message that goes away by itself, with something that can be done about it, if there is. */
 export function note(text, bad = false, action = null, wait = bad ? 10000 : 5000) {

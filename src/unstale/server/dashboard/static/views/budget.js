@@ -15,7 +15,8 @@ export async function budget(place, context) {
   if (!context.current()) return;
   if (!today.sources) {
     fill(place, h("h1", {}, "Budget"), h("p", {}, `The budget is ${many(held.budget_per_day, "poll")} a day, ${held.why}.`),
-      h("p", { class: "muted" }, "What another one would do can be told once there are sources: unstale add ADDRESS"));
+      h("section", { class: "card" }, h("h2", {}, "The curve comes with the first sources"),
+        h("p", { class: "muted" }, "What another budget would do can be told once there is something to poll."), h("p", {}, h("a", { class: "button", href: "#/add" }, "Add sources"))));
     return;
   }
   const points = new Map([[0, today]]);

@@ -27,8 +27,9 @@ export async function overview(place, context) {
   const clear = () => { drawn.forEach((down) => down()); drawn = []; };
   context.ending(clear);
 
-  async function history() {
-    const { prices } = await get("/api/v1/prices", { since, points: 400 });
+  const course = () => get("/api/v1/prices", { since, points: 400 });
+  async function history(found) {
+    const { prices } = found ?? await course();
     if (!context.current()) return;
     const last = prices.at(-1);
     known = [last ?? {}, prices];
@@ -84,8 +85,8 @@ export async function overview(place, context) {
       tile("last answer", ago(engine.last_answer_at), engine.running === false ? "no engine is running" : `${many(engine.in_flight, "poll")} under way`)));
   }
 
-  async function fleet() {
-    stands = await get("/api/v1/status");
+  async function fleet(found) {
+    stands = found ?? await get("/api/v1/status");
     if (!context.current()) return;
     now(...known);
     const counts = stands.sources;
@@ -123,13 +124,16 @@ export async function overview(place, context) {
       for (const one of event.target.parentNode.children) one.setAttribute("aria-pressed", String(one === event.target));
       history().catch(() => {});
     } }, name)));
+  // Everything that has a place is there before it is shown, so that nothing moves; what takes longer comes last.
+  const first = await Promise.all([course(), get("/api/v1/status")]);
+  if (!context.current()) return;
   fill(place, h("h1", {}, "Overview"), parts.hero, choose, parts.tiles, h("section", { class: "card" }, parts.curve),
-    h("section", { class: "card" }, parts.work), h("section", { class: "card" }, parts.given), parts.collections, h("section", { class: "card" }, parts.worst));
-  fill(parts.worst, h("p", { class: "muted" }, "Looking through the sources…"));
+    h("section", { class: "card" }, parts.work), parts.collections, h("section", { class: "card" }, parts.worst), h("section", { class: "card" }, parts.given));
   fill(parts.given, h("p", { class: "muted" }, "Asking what another budget would do…"));
   const failed = (into) => (error) => { if (context.current()) fill(into, h("p", { class: "muted" }, error.message)); };
-  await history();
-  fleet().catch(failed(parts.worst)).then(given).catch(failed(parts.given));
+  await fleet(first[1]);
+  await history(first[0]);
+  given().catch(failed(parts.given));
   const timer = setInterval(() => { if (!document.hidden) history().catch(() => {}); }, 30000);
   let told = Date.now();
   const onStatus = () => { if (!document.hidden && Date.now() - told > 5000) { told = Date.now(); fleet().catch(() => {}); } };

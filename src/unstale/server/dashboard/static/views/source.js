@@ -2,7 +2,7 @@
 
 import { get, operator } from "../api.js";
 import { chart } from "../chart.js";
-import { address, fill, h, table, term, tile } from "../dom.js";
+import { address, fill, h, icon, table, term, tile } from "../dom.js";
 import { ago, bytes, count, due, every, many, percent, seconds, short, span } from "../format.js";
 import { live } from "../live.js";
 import { editing } from "./editing.js";
@@ -25,7 +25,7 @@ export async function source(place, context) {
     if (!context.current()) return null;
     const tags = [one.options.tags ?? []].flat();
     if (one.options.title) document.title = `${one.options.title.slice(0, 100)} · Unstale`;
-    fill(parts.head, one.options.title ? h("h2", { class: "title" }, one.options.title) : null, h("p", { class: "address" }, address(one.address)),
+    fill(parts.head, one.options.title ? h("h2", { class: "title" }, one.options.title) : null, h("p", { class: "address" }, icon(one.id), address(one.address)),
       tags.length ? h("p", { class: "tags" }, tags.map((tag) => h("a", { class: "chip", href: `#/sources?${new URLSearchParams({ search: term("tag", tag) })}` }, short(tag, 40)))) : null, h("p", { class: "why" }, why.sentence), why.copying ? h("p", { class: "why" }, why.copying) : null,
       operator() ? h("p", {}, h("a", { href: `#/news?${new URLSearchParams({ of: one.address })}` }, "Tell somebody of its changes")) : null,
       h("dl", { class: "tiles" },
@@ -79,11 +79,13 @@ export async function source(place, context) {
   const one = await head();
   if (one === null) return;
   const order = wants(context) ? ["versions", "head", "acts", "polls", "belief", "does"] : ["head", "acts", "versions", "polls", "belief", "does"];
-  fill(place, h("h1", {}, `Source ${context.id}`), order.map((name) => parts[name]));
   const again = () => source(place, context);
   editing(parts.does, parts.acts, one, context, again);
   const wanted = { old: context.query.get("old"), new: context.query.get("new") };
+  // Everything is there before it is shown, so that nothing moves; charts fit themselves into their room then.
   await Promise.all([polls(), versions(parts.versions, context.id, one.kind, context, wanted)]);
+  if (!context.current()) return;
+  fill(place, h("h1", {}, `Source ${context.id}`), order.map((name) => parts[name]));
   const onStatus = ({ detail }) => {
     if (detail.polls === undefined || document.hidden || Date.now() - seen < 5000) return;
     seen = Date.now();

@@ -1,7 +1,7 @@
 // All sources: searched, sorted and cut to size by the server; what is chosen of them is changed together.
 
 import { get, operator, send } from "../api.js";
-import { calmly, fill, h, note, term, words } from "../dom.js";
+import { calmly, fill, h, icon, note, term, words } from "../dom.js";
 import { ago, count, due, every, percent, short, span } from "../format.js";
 import { gone, remove } from "../removing.js";
 
@@ -37,11 +37,15 @@ export async function sources(place, context) {
     let found;
     try { found = await get("/dashboard/table", asked, { signal: mine.signal }); } catch (error) {
       if (error.name !== "AbortError" && context.current()) {
-        told.parentElement.hidden = false;
-        told.textContent = error.message;
+        // What was read before stays; where there is nothing, the whole place says so.
+        if (shown.length) { told.textContent = error.message; return; }
+        body.parentElement.tHead.hidden = told.parentElement.hidden = true;
+        fill(body, h("tr", {}, h("td", { colspan: COLUMNS.length + 1 }, h("p", { class: "banner", role: "alert" }, error.message),
+          h("p", {}, h("button", { type: "button", class: "quiet", onclick: () => read() }, "Try again")))));
       }
       return;
     }
+    if (mine === stop) body.parentElement.tHead.hidden = false;
     if (!context.current() || mine !== stop || (quietly && body.contains(document.activeElement))) return;
     shown = found.sources.filter((one) => !gone.has(one.id));
     fill(body, shown.map((one) => row(one, may ? tick(one) : null)));
@@ -186,6 +190,8 @@ export async function sources(place, context) {
       h("table", { class: "stack" }, h("caption", { class: "hidden" }, "Sources and how fresh their copies are"),
         h("thead", {}, h("tr", {}, may ? h("td", { class: "picks" }, every_one) : null, heads)), body)),
     h("div", { class: "controls" }, before, page, after, told));
+  // Nothing moves when the first rows come: what stands around them comes with them.
+  body.parentElement.tHead.hidden = told.parentElement.hidden = true;
   list();
   get("/api/v1/searches").then((found) => { saved = found.searches; if (context.current()) list(); }).catch(() => {});
   await change({ offset: asked.offset });
@@ -215,7 +221,7 @@ function row(one, box) {
   const tags = [one.options.tags ?? []].flat();
   const state = one.paused ? "paused" : one.failures ? "failing" : !one.checked_at ? "waiting" : one.fresh < 0.5 ? "stale" : "fresh";
   return h("tr", {}, box ? h("td", { class: "picks" }, box) : null,
-    h("th", { scope: "row" }, h("span", { class: `state ${state}`, title: state }, h("span", { class: "hidden" }, `${state}: `)),
+    h("th", { scope: "row" }, h("span", { class: `state ${state}`, title: state }, h("span", { class: "hidden" }, `${state}: `)), icon(one.id),
       h("a", { href: `#/sources/${one.id}`, title: one.address }, short(named(one))),
       one.options.title ? h("small", { class: "under" }, short(one.address, 70)) : null,
       tags.length ? h("span", { class: "tags" }, tags.map((tag) => h("a", { class: "chip", href: `#/sources?${new URLSearchParams({ search: term("tag", tag) })}` }, short(tag, 40)))) : null),
