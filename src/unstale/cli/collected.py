@@ -17,14 +17,23 @@ def print_collected(made: CollectedFleetPlan, summary: dict[str, Any], rows: int
     """Summary, and the collections that are polled most."""
     table = grid("", "", "")
     table.show_header = False
-    table.add_row("freshness", f"{100 * summary['freshness']:.1f} %", "of the time, the copies equal their sources")
-    without, even = summary["freshness_without_collections"], summary["freshness_uniform"]
-    table.add_row("", f"{100 * without:.1f} %", "if no collection were polled, for the same budget")
-    table.add_row("", f"{100 * even:.1f} %", "if all sources were polled equally often")
+    aim, said = made.objective, "of the time, the copies equal their sources"
+
+    def shown_as(value: float) -> str:
+        return f"{100 * value:.1f} %" if aim == "freshness" else format_duration(value)
+
+    table.add_row(aim, shown_as(summary[aim]), said if aim == "freshness" else "on average, 0 while a copy is fresh")
+    without, even = summary[f"{aim}_without_collections"], summary[f"{aim}_uniform"]
+    table.add_row("", shown_as(without), "if no collection were polled, for the same budget")
+    table.add_row("", shown_as(even), "if all sources were polled equally often")
     table.add_row("listings", f"{summary['spent_on_listings']:,.4g}", "of what is spent, on polls of collections")
-    table.add_row("price", f"{made.price:.4g}", "weighted freshness that one more unit of budget a day would add")
+    table.add_row(
+        "price",
+        f"{made.price:.4g}",
+        f"weighted {aim} that one more unit of budget a day would {'add' if aim == 'freshness' else 'remove'}",
+    )
     table.add_row("abandoned", f"{summary['abandoned']:,}", "sources whose polls cannot pay at this price")
-    table.add_row("gap", f"{summary['gap']:.0e}", "of freshness, at most, that any other plan could add")
+    table.add_row("gap", f"{summary['gap']:.0e}", f"of {aim}, at most, that any other plan could better")
     head = f"{many(summary['sources'], 'source')}, {summary['spent']:,.6g} of {summary['budget']:,.6g} spent per day"
     console().print(f"[bold]{head}[/bold]", highlight=False)
     console().print(table, highlight=False)

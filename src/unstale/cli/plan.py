@@ -81,7 +81,7 @@ def plan(
     FILE is CSV, Parquet or JSON lines, or - for standard input. Columns: id, change_rate (or changes and observed),
     weight, cost, host, min_interval, max_interval, process; all but the first two optional. Bare numbers are per
     day, or days. A quoted pattern of Parquet files is planned in parts, and so is FILE with --engine. With
-    --collections the column collection says which of them tells about each source.
+    --collections the column collection says which of them tells about each source; several have ; between them.
 
     \b
       unstale plan fleet.csv --budget 1000/day

@@ -1,7 +1,8 @@
 """The table of collections, checked, and which sources each of them tells about.
 
 Rules of this file:
-1. The column `collection` of the sources names a row of the table of collections; empty means none.
+1. The column `collection` of the sources names a row of the table of collections, or several with ; between them; empty
+   means none.
 2. Bare numbers are per day, or days, as in the table of sources.
 """
 
@@ -23,11 +24,22 @@ from unstale.units import parse_duration
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CollectionRows:
-    """A checked table of collections, and the collection of each source."""
+    """A checked table of collections, and the collection of each source, or its first; `others` are further ones."""
 
     table: pa.Table
     columns: CollectionTable
     member: Rows
+    others: Rows | None = None
+
+    def of(self, i: int) -> list[int]:
+        """The collections of a source."""
+        further = [] if self.others is None else self.others[i].tolist()
+        return [k for k in (int(self.member[i]), *further) if k >= 0]
+
+    def members(self) -> Rows:
+        """How many sources each collection tells of."""
+        told = self.member if self.others is None else np.append(self.member, self.others.ravel())
+        return np.bincount(told[told >= 0], minlength=self.table.num_rows)
 
 
 def collection_rows(data: Any, sources: TableColumns) -> CollectionRows:
@@ -60,10 +72,10 @@ def collection_rows(data: Any, sources: TableColumns) -> CollectionRows:
                 "swap them",
             )
         )
-    return CollectionRows(table, columns, _members(table, sources))
+    return CollectionRows(table, columns, *_members(table, sources))
 
 
-def _members(table: pa.Table, sources: TableColumns) -> Rows:
+def _members(table: pa.Table, sources: TableColumns) -> tuple[Rows, Rows | None]:
     given = text_column(sources.table, set(sources.table.column_names), "collection")
     require(
         given is not None,
@@ -74,19 +86,31 @@ def _members(table: pa.Table, sources: TableColumns) -> Rows:
     )
     assert given is not None
     known = {text: k for k, text in enumerate(pc.cast(table.column("id"), pa.string()).to_pylist())}
-    member = np.full(len(given), -1, np.intp)
+    member: Rows = np.full(len(given), -1, np.intp)
+    several: dict[int, list[int]] = {}
     for i, text in enumerate(given):
         if text in (None, ""):
             continue
-        require(
-            text in known,
-            f"row {i + 1}: collection",
-            repr(text),
-            "is not in the table of collections",
-            "add it there, or correct its spelling",
-        )
-        member[i] = known[text]
-    return member
+        names = [text] if text in known else [name.strip() for name in str(text).split(";") if name.strip()]
+        for name in names:
+            require(
+                name in known,
+                f"row {i + 1}: collection",
+                repr(name),
+                "is not in the table of collections",
+                "add it there, or correct its spelling",
+            )
+        told = list(dict.fromkeys(known[name] for name in names))
+        if told:
+            member[i] = told[0]
+        if len(told) > 1:
+            several[i] = told[1:]
+    if not several:
+        return member, None
+    others: Rows = np.full((len(given), max(map(len, several.values()))), -1, np.intp)
+    for i, further in several.items():
+        others[i, : len(further)] = further
+    return member, others
 
 
 def hosts_of_collections(rows: CollectionRows, sources: TableColumns) -> Rows:

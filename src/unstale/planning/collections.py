@@ -16,9 +16,9 @@ from unstale.core.baselines import uniform
 from unstale.core.checks import Floats
 from unstale.core.fleet import Fleet
 from unstale.core.price import plan as plan_alone
-from unstale.core.signals.collected_market import CollectedFleet
+from unstale.core.signals.collected_market import CollectedFleet, weighted
 from unstale.core.signals.plan import CollectedPlan, least_collected, plan_collected
-from unstale.core.values import PoissonFreshness
+from unstale.core.values import PoissonAge, PoissonFreshness
 from unstale.errors import require
 from unstale.planning.collection_rows import CollectionRows, collection_rows, hosts_of_collections
 from unstale.planning.table import TableColumns
@@ -28,10 +28,9 @@ from unstale.units import format_duration, parse_rate
 class CollectedFleetPlan:
     """A plan with collections: one row per source and one per collection, in the tables' orders, everything in days."""
 
-    objective = "freshness"
-
     def __init__(self, sources: TableColumns, rows: CollectionRows, plan: CollectedPlan) -> None:
         self.sources, self.rows, self.plan = sources, rows, plan
+        self.objective = "age" if isinstance(plan.problem.fleet.value, PoissonAge) else "freshness"
 
     @property
     def price(self) -> float:
@@ -66,7 +65,14 @@ class CollectedFleetPlan:
     @property
     def freshness(self) -> Floats:
         """Share of time each copy equals its source."""
+        require(self.objective == "freshness", "freshness", "of a plan for age", "is not known", "ask for its age")
         return self.plan.freshness
+
+    @property
+    def age(self) -> Floats:
+        """Mean age of each copy in days, of a plan for age; inf if it is not polled and changes."""
+        require(self.objective == "age", "age", "of a plan for freshness", "is not known", "plan with objective='age'")
+        return 1.0 - self.plan.freshness
 
     @cached_property
     def abandoned(self) -> NDArray[np.bool_]:
@@ -74,27 +80,27 @@ class CollectedFleetPlan:
 
     @cached_property
     def fleet_freshness(self) -> float:
-        """Weighted mean freshness."""
+        """Weighted mean freshness; of a plan for age, 1 less the mean age."""
         total = float(self._weight.sum())
         return self.plan.weighted_freshness / total if total > 0 else 1.0
 
     @cached_property
     def rivals(self) -> dict[str, float]:
-        """Weighted mean freshness without listings, for the same budget: planned, and all equally often."""
+        """The same without listings, for the same budget: planned, and all equally often."""
         fleet = self.plan.problem.fleet
         alone = plan_alone(replace(fleet, least_rate=None, most_rate=None), self.spent).sync_rate
         even = uniform(self.sources.change_rate, fleet.weights(), fleet.costs(), self.spent)
         return {"without_collections": self._fresh(alone), "uniform": self._fresh(even)}
 
     def table(self) -> pa.Table:
-        """The rows of the sources plus sync_rate, interval, freshness and abandoned."""
-        return _with(self.sources.table, self, ("sync_rate", "interval", "freshness", "abandoned"))
+        """The rows of the sources plus sync_rate, interval, freshness (of a plan for age: age) and abandoned."""
+        return _with(self.sources.table, self, ("sync_rate", "interval", self.objective, "abandoned"))
 
     def listing_table(self) -> pa.Table:
         """The rows of the collections plus members, listing_rate and listing_interval."""
         out = self.rows.table
         for name, values in (
-            ("members", np.bincount(self.rows.member[self.rows.member >= 0], minlength=out.num_rows)),
+            ("members", self.rows.members()),
             ("listing_rate", self.plan.listing_rate),
             ("listing_interval", self.listing_interval),
         ):
@@ -113,11 +119,11 @@ class CollectedFleetPlan:
             "spent": self.spent,
             "spent_on_listings": float(self.rows.columns.cost @ self.plan.listing_rate),
             "budget": self.budget,
-            "freshness": self.fleet_freshness,
-            "freshness_without_collections": self.rivals["without_collections"],
-            "freshness_uniform": self.rivals["uniform"],
+            self.objective: self._told(self.fleet_freshness),
+            f"{self.objective}_without_collections": self._told(self.rivals["without_collections"]),
+            f"{self.objective}_uniform": self._told(self.rivals["uniform"]),
             "abandoned": int(np.count_nonzero(self.abandoned)),
-            "bound": self.plan.bound / max(float(self._weight.sum()), 1e-300),
+            "bound": self._told(self.plan.bound / max(float(self._weight.sum()), 1e-300)),
             "gap": self.plan.gap,
         }
 
@@ -128,7 +134,7 @@ class CollectedFleetPlan:
         return self._explain_collection(k, id_) if k >= 0 else self._explain_source(self.sources.row_of(id_), id_)
 
     def _explain_collection(self, k: int, id_: str) -> str:
-        members, cost = int(np.count_nonzero(self.rows.member == k)), float(self.rows.columns.cost[k])
+        members, cost = int(self.rows.members()[k]), float(self.rows.columns.cost[k])
         if self.plan.listing_rate[k] == 0:
             return (
                 f"{id_} is not polled: at today's price what it would tell of its {members} members is not worth"
@@ -138,19 +144,23 @@ class CollectedFleetPlan:
         return f"{id_} is polled every {every}: then what it tells of its {members} members is worth its cost {cost:g}."
 
     def _explain_source(self, i: int, id_: str) -> str:
-        rate, group = float(self.sources.change_rate[i]), int(self.rows.member[i])
+        rate = float(self.sources.change_rate[i])
+        told = [k for k in self.rows.of(i) if self.plan.listing_rate[k] > 0]
         facts = f"it changes about every {format_duration(1 / rate)}" if rate else "it never changes"
         if self.sync_rate[i] == 0:
             return f"{id_} is not polled: {facts}, and a poll of it does not pay at today's price."
         every = format_duration(float(self.interval[i]))
-        if group < 0 or self.plan.listing_rate[group] == 0:
+        if not told:
             return f"{id_} is polled every {every}: {facts}, and at today's price a poll pays after that."
-        listing = self.rows.table.column("id")[group].as_py()
-        often = format_duration(float(self.listing_interval[group]))
-        return f"{id_} is polled when {listing}, polled every {often}, says so: every {every} on average; {facts}."
+        names = self.rows.table.column("id")
+        listing = " or ".join(
+            f"{names[k].as_py()}, polled every {format_duration(float(self.listing_interval[k]))}," for k in told
+        )
+        return f"{id_} is polled when {listing} says so: every {every} on average; {facts}."
 
     def curve(self, points: int = 15) -> tuple[Floats, Floats]:
         """Budgets around this one and the fleet freshness each would buy."""
+        require(self.objective == "freshness", "curve", "of age", "is not drawn with collections", "leave it out")
         budgets = np.geomspace(self.spent / 10, self.spent * 10, points) if self.spent > 0 else np.zeros(0)
         total = max(float(self._weight.sum()), 1e-300)
         return budgets, np.array(
@@ -161,11 +171,14 @@ class CollectedFleetPlan:
     def _weight(self) -> Floats:
         return np.broadcast_to(np.asarray(self.plan.problem.fleet.weights(), float), self.sync_rate.shape)
 
+    def _told(self, fresh: float) -> float:
+        return fresh if self.objective == "freshness" else 1.0 - fresh
+
     def _fresh(self, sync_rate: Floats) -> float:
         with np.errstate(divide="ignore"):
-            stale = PoissonFreshness(self.sources.change_rate).staleness(1.0 / sync_rate)
+            fresh = 1.0 - self.plan.problem.fleet.value.staleness(1.0 / sync_rate)
         total = float(self._weight.sum())
-        return 1.0 - float(self._weight @ stale) / total if total > 0 else 1.0
+        return weighted(self._weight, fresh) / total if total > 0 else 1.0
 
 
 def plan_with_collections(
@@ -187,18 +200,26 @@ def plan_with_collections(
         "give budget='1000/day', or target=0.9",
     )
     require(
-        objective == "freshness" and order == "fixed" and sources.process is None,
+        objective in ("freshness", "age") and order == "fixed" and sources.process is None,
         "collections",
         "given",
-        "are planned for freshness, Poisson changes and polls in fixed order alone",
+        "are planned for freshness or age, Poisson changes and polls in fixed order alone",
         "leave out objective, order and process, or the collections",
+    )
+    require(
+        objective == "freshness" or target is None,
+        "target",
+        target,
+        "of age is not planned with collections",
+        "give a budget instead",
     )
     from unstale.planning.planner import caps_of
 
     rows = collection_rows(collections, sources)
     cap = caps_of(sources, host_cap)
+    value = PoissonFreshness if objective == "freshness" else PoissonAge
     fleet = Fleet.of(
-        PoissonFreshness(sources.change_rate),
+        value(sources.change_rate),
         weight=sources.weight,
         cost=sources.cost,
         host=sources.host if cap is not None else None,
@@ -207,9 +228,8 @@ def plan_with_collections(
         longest=sources.max_interval,
         host_names=sources.host_names,
     )
-    problem = CollectedFleet(
-        fleet, rows.member, rows.columns, hosts_of_collections(rows, sources) if cap is not None else None
-    )
+    hosts = hosts_of_collections(rows, sources) if cap is not None else None
+    problem = CollectedFleet(fleet, rows.member, rows.columns, hosts, rows.others)
     if budget is not None:
         return CollectedFleetPlan(sources, rows, plan_collected(problem, parse_rate(budget, "budget")))
     assert target is not None

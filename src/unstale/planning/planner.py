@@ -42,7 +42,13 @@ def plan(
 
 @overload
 def plan(
-    fleet: Any, *, budget: float | str | None = ..., target: float | None = ..., collections: Any
+    fleet: Any,
+    *,
+    budget: float | str | None = ...,
+    target: float | None = ...,
+    objective: str = ...,
+    host_cap: float | str | Mapping[str, float | str] | None = ...,
+    collections: Any,
 ) -> CollectedFleetPlan:
     """With collections: the fleet is a table with a column `collection`."""
 
@@ -70,7 +76,7 @@ def plan(
     Give either a `budget` (cost per day, or text like "100/h") or a `target`: the freshness (or, with another
     objective, the mean penalty) to reach with the least budget. Bare numbers are per day, or days.
     `collections` is a table of what tells about many sources at once (id; cost, min_interval, max_interval, recall,
-    precision); the column `collection` of the fleet says which of them tells about each source.
+    precision); the column `collection` of the fleet says which of them tells about each source, several with ; between.
 
     >>> made = plan(rates=[1, 2, 3, 4, 5], budget=5)
     >>> made.sync_rate.round(2).tolist(), round(made.fleet_freshness, 4)

@@ -3,7 +3,8 @@
 Rules of this file:
 1. The bound trusts nothing the solver remembered: every collection is asked again on a finer grid of intervals. For
    noisy signals it takes what pushed or exact ones would bring, whichever is less: so it holds for every policy.
-2. Freshness only. A source is a member of one collection at most; members have no bounds of their own.
+2. Freshness, or age with exact signals and no caps of hosts. Members have no bounds of their own. Those of several
+   collections are answered by `overlapping_market`: freshness, exact signals and no caps of hosts.
 3. A host whose cap binds has a surcharge (`hosts`), which listing polls at it pay too.
 """
 
@@ -16,10 +17,12 @@ import numpy as np
 from unstale.core.checks import Floats
 from unstale.core.fleet import Fleet
 from unstale.core.market import Market
+from unstale.core.signals.aged_market import AgedMarket
 from unstale.core.signals.answers import GRID, CollectionMarket, CollectionTable, Rows
 from unstale.core.signals.hosts import surcharges
 from unstale.core.signals.noisy import doubt_for
-from unstale.core.values import PoissonFreshness
+from unstale.core.signals.overlapping_market import OverlappingMarket
+from unstale.core.values import PoissonAge, PoissonFreshness
 from unstale.errors import require
 
 #: the certificate looks at so many times more intervals than the solver
@@ -35,16 +38,40 @@ class CollectedFleet:
     table: CollectionTable
     #: the host of each collection, as a row of the fleet's caps; -1: none of them
     host: Rows | None = None
+    #: further collections of each source, a column each, -1 where there are no more
+    others: Rows | None = None
 
     def __post_init__(self) -> None:
         listed = self.member >= 0
         value = self.fleet.value
         require(
-            isinstance(value, PoissonFreshness) or not listed.any(),
+            isinstance(value, PoissonFreshness | PoissonAge) or not listed.any(),
             "objective",
             type(value).__name__,
-            "is not freshness with Poisson changes, which collections need",
+            "is neither freshness nor age with Poisson changes, which collections need",
             "leave the collections out",
+        )
+        exact = bool(((self.table.recall == 1.0) & (self.table.precision == 1.0)).all())
+        require(
+            exact or (isinstance(value, PoissonFreshness) and self.others is None),
+            "recall or precision",
+            "below 1",
+            "is planned for freshness and sources of one collection each",
+            "leave them out",
+        )
+        require(
+            self.others is None or isinstance(value, PoissonFreshness),
+            "source",
+            "in several collections",
+            "is planned for freshness alone",
+            "name one collection for each source",
+        )
+        require(
+            self.fleet.cap is None or (isinstance(value, PoissonFreshness) and self.others is None),
+            "collections",
+            "for age, or with sources in several",
+            "are planned without caps of hosts",
+            "leave the caps out",
         )
         for name, bound, free in (
             ("max_interval", self.fleet.least_rate, 0.0),
@@ -80,11 +107,18 @@ class CollectedFleetMarket:
         n, self.problem, self.market = len(fleet), problem, Market(fleet)
         self.lone, self.listed = np.flatnonzero(problem.member < 0), np.flatnonzero(problem.member >= 0)
         self.weight, self.cost = self.market.weight, self.market.cost
-        rate = fleet.value.change_rate if isinstance(fleet.value, PoissonFreshness) else np.zeros(n)
-        self.rate = np.broadcast_to(np.asarray(rate, np.float64), (n,))
-        self.collections = CollectionMarket(
-            self.rate[self.listed], self.weight[self.listed], problem.member[self.listed], problem.table
-        )
+        value = fleet.value
+        known = value.change_rate if isinstance(value, PoissonFreshness | PoissonAge) else np.zeros(n)
+        self.rate = np.broadcast_to(np.asarray(known, np.float64), (n,))
+        rate, weight, member = self.rate[self.listed], self.weight[self.listed], problem.member[self.listed]
+        self.collections: CollectionMarket | AgedMarket | OverlappingMarket
+        if problem.others is not None:
+            groups = np.column_stack([member, problem.others[self.listed]])
+            self.collections = OverlappingMarket(rate, weight, groups, problem.table)
+        elif isinstance(fleet.value, PoissonAge):
+            self.collections = AgedMarket(rate, weight, member, problem.table)
+        else:
+            self.collections = CollectionMarket(rate, weight, member, problem.table)
 
     def answer(self, price: float) -> CollectedAnswer:
         cap = self.problem.fleet.cap
@@ -153,24 +187,34 @@ class CollectedFleetMarket:
         rate = self.market.rates(due[self.lone], self.lone)[0]
         with np.errstate(all="ignore"):
             fresh = 1.0 - fleet.value.take(self.lone).staleness(1.0 / rate)
-        total = float(self.weight[self.lone] @ fresh - due[self.lone] @ rate)
+        total = weighted(self.weight[self.lone], fresh) - float(due[self.lone] @ rate)
         if not len(problem.table):
             return total
+        if isinstance(self.collections, OverlappingMarket):
+            return total + self.collections.bound(due[self.listed], listing)
+        if isinstance(self.collections, AgedMarket):
+            return total + float(self.collections.answer(due[self.listed], listing, GRID * _FINER).left.sum())
         exact = replace(problem.table, recall=np.ones(len(problem.table)), precision=np.ones(len(problem.table)))
         asked = CollectionMarket(self.rate[self.listed], self.weight[self.listed], problem.member[self.listed], exact)
         gain = asked.answer(due[self.listed], listing, GRID * _FINER).left
         if self.collections.noisy.any():
-            gain = np.minimum(gain, self._pushed(due[self.listed]))
+            gain = np.minimum(gain, _pushed(self.collections, due[self.listed]))
         return total + float(gain.sum())
 
-    def _pushed(self, due: Floats) -> Floats:
-        """What each collection's members would bring if its signals were pushed and free."""
-        m = self.collections
-        with np.errstate(all="ignore"):
-            per = np.where(m.weight > 0, due / m.weight, np.inf)
-        live = (m.rate > 0) & (m.weight > 0)
-        table = m.table
-        doubt = np.zeros(len(per))
-        rows = np.flatnonzero(live)
-        doubt[rows] = doubt_for(per[rows], m.rate[rows], table.recall[m.group[rows]], table.precision[m.group[rows]])
-        return np.asarray(np.bincount(m.group, m.weight * np.exp(-doubt), len(table)))
+
+def weighted(weight: Floats, fresh: Floats) -> float:
+    """Σ weight·fresh, where what has no weight may be as stale as it likes."""
+    some = weight > 0.0
+    return float(weight[some] @ fresh[some])
+
+
+def _pushed(m: CollectionMarket, due: Floats) -> Floats:
+    """What each collection's members would bring if its signals were pushed and free."""
+    with np.errstate(all="ignore"):
+        per = np.where(m.weight > 0, due / m.weight, np.inf)
+    live = (m.rate > 0) & (m.weight > 0)
+    table = m.table
+    doubt = np.zeros(len(per))
+    rows = np.flatnonzero(live)
+    doubt[rows] = doubt_for(per[rows], m.rate[rows], table.recall[m.group[rows]], table.precision[m.group[rows]])
+    return np.asarray(np.bincount(m.group, m.weight * np.exp(-doubt), len(table)))

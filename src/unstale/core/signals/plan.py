@@ -13,12 +13,12 @@ from functools import cached_property
 import numpy as np
 
 from unstale.core.checks import Floats, number
-from unstale.core.signals.collected_market import CollectedAnswer, CollectedFleet, CollectedFleetMarket
+from unstale.core.signals.collected_market import CollectedAnswer, CollectedFleet, CollectedFleetMarket, weighted
 from unstale.errors import InfeasibleError, require, sentence
 
 #: a price is found to this share of itself
 _CLOSE = 1e-13
-#: or, where hosts have caps, whose surcharges are found to eight digits, to this
+#: or, where hosts have caps or collections share members, whose answers are found to eight digits, to this
 _CAPPED = 1e-8
 #: prices below it are nothing
 _FREE = 1e-200
@@ -29,6 +29,7 @@ class CollectedPlan:
     """How often to list every collection and how often each source is polled on average, at which price.
 
     `sync_rate` counts a member's polls after signals and its blind polls; where two plans share the time, it is a mean.
+    Where the objective is age, `freshness` is 1 − mean age, and so are what follows from it: the bound and the gap.
     """
 
     problem: CollectedFleet
@@ -48,7 +49,7 @@ class CollectedPlan:
     @cached_property
     def weighted_freshness(self) -> float:
         weight = np.broadcast_to(np.asarray(self.problem.fleet.weights(), float), self.freshness.shape)
-        return float(weight @ self.freshness)
+        return weighted(weight, self.freshness)
 
     @cached_property
     def bound(self) -> float:
@@ -112,7 +113,7 @@ def _met(problem: CollectedFleet, goal: float, fresh: bool) -> CollectedPlan:
     asking = CollectedFleetMarket(problem)
 
     def have(answer: CollectedAnswer) -> float:
-        return float(asking.weight @ answer.fresh) if fresh else answer.spent
+        return weighted(asking.weight, answer.fresh) if fresh else answer.spent
 
     low = high = asking.answer(_first(asking, 1.0 if fresh else goal))
     while have(low) < goal:
@@ -136,7 +137,7 @@ def _met(problem: CollectedFleet, goal: float, fresh: bool) -> CollectedPlan:
                 ),
                 least_budget=need,
             )
-    close = _CLOSE if problem.fleet.cap is None else _CAPPED
+    close = _CLOSE if problem.fleet.cap is None and problem.others is None else _CAPPED
     while high.price - low.price > close * high.price and abs(have(high) - goal) > 1e-13 * goal:
         middle = asking.answer(float(np.sqrt(low.price * high.price)))
         if middle.price in (low.price, high.price):
