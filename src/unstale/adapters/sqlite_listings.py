@@ -8,7 +8,7 @@ from typing import Any
 
 import apsw
 
-from unstale.adapters.sqlite_claims import PUT_BACK, count, take_out
+from unstale.adapters.sqlite_claims import count, end_claims
 from unstale.adapters.store_checks import refuse_duplicates
 from unstale.adapters.store_shared import counts_otherwise
 from unstale.ports import Listing
@@ -61,35 +61,24 @@ def add(
         "paused = ? WHERE id = ?",
         replaced,
     )
-    db.executemany(
-        "INSERT INTO beliefs(source, due, last, found, failures, latest, version, belief) "
-        "VALUES (?, ?, ?, ?, 0, 0, 0, NULL)",
-        ((source, now, -math.inf, -math.inf) for source, *_ in new),
-    )
+    if new:
+        # Their ids follow each other, after all that were given out before.
+        db.execute(
+            "INSERT INTO beliefs(source, due, last, found, failures, latest, version, belief) "
+            "SELECT id, ?, ?, ?, 0, 0, 0, NULL FROM sources WHERE id >= ?",
+            (now, -math.inf, -math.inf, new[0][0]),
+        )
     _judge_anew(db, anew)
-    last = dict(zip(ids, listings, strict=True))
-    # Who is new stands nowhere yet.
-    begun = {source for source, *_ in new}
-    db.executemany(
-        "INSERT INTO sched(due, source) VALUES (?, ?)", ((now, source) for source, *_ in new if not last[source].paused)
-    )
-    paused = [(source,) for source, listing in last.items() if listing.paused and source not in begun]
-    awake = [(source,) for source, listing in last.items() if not listing.paused and source not in begun]
-    take_out(db, paused)
-    db.executemany(
-        "INSERT OR IGNORE INTO sched(due, source) SELECT due, source FROM beliefs WHERE source = ?1 "
-        "AND NOT EXISTS (SELECT 1 FROM leases WHERE source = ?1)",
-        awake,
-    )
+    # Of those that are there twice the last word counts.
+    last = dict(zip(ids, listings, strict=True)) if replaced else {}
+    end_claims(db, [(source,) for *_, source in replaced if last[source].paused])
     return ids
 
 
 def _judge_anew(db: apsw.Connection, which: Sequence[tuple[int]]) -> None:
     """Other things count: what the newest copies are is not known by it, and polls under way judge by what did."""
     db.executemany("UPDATE copies SET fingerprint = NULL WHERE source = ?", which)
-    ended = db.executemany("DELETE FROM leases WHERE source = ? RETURNING source", which).fetchall()
-    db.executemany(PUT_BACK, ended)
-    count(db, {"ended": len(ended)})
+    end_claims(db, which)
 
 
 def _hosts(db: apsw.Connection, names: Iterable[str]) -> dict[str, int]:

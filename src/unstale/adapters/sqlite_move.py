@@ -173,7 +173,6 @@ _TABLES = (
         "SELECT source, due, last, found, failures, latest, version, belief FROM beliefs JOIN schedule USING (source) "
         "ORDER BY source",
     ),
-    _same("sched", "source, due", "source", "SELECT source, due FROM schedule WHERE awake ORDER BY source"),
     _same("checkpoints", "source, latest, last, found, belief", "source"),
     _same(
         "observations",

@@ -37,7 +37,7 @@ def observe(db: apsw.Connection, entries: Sequence[Entry], epoch: int) -> None:
 
 
 def stand(db: apsw.Connection, entries: Sequence[Entry], versions: Sequence[int]) -> None:
-    """How sources stand after their polls, with these versions of them kept; and until when they wait."""
+    """How sources stand after their polls, with these versions of them kept, and until when they wait."""
     db.executemany(
         "UPDATE beliefs SET due = ?, last = ?, found = min(?, coalesce(?, found)), failures = ?, latest = ?, "
         "version = ?, belief = coalesce(?, belief) WHERE source = ?",
@@ -46,7 +46,6 @@ def stand(db: apsw.Connection, entries: Sequence[Entry], versions: Sequence[int]
             for e, version in zip(entries, versions, strict=True)
         ],
     )
-    db.executemany("INSERT INTO sched(due, source) VALUES (?, ?)", [(e.due, e.claim.source) for e in entries])
 
 
 def _after(entry: Entry) -> tuple[float, float, float | None, int]:

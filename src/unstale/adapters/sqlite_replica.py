@@ -125,9 +125,7 @@ class SqliteReplica(SqliteShelf):
                 f"copy {version} of source {source} is damaged" for source, version in sqlite_copies.damaged(db)
             ]
             forgotten: Any = db.execute(
-                "SELECT s.id FROM sources s JOIN beliefs b ON b.source = s.id WHERE NOT s.paused "
-                "AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.source = s.id) "
-                "AND NOT EXISTS (SELECT 1 FROM sched d WHERE d.due = b.due AND d.source = s.id)"
+                "SELECT id FROM sources WHERE NOT paused AND NOT EXISTS (SELECT 1 FROM beliefs WHERE source = id)"
             ).fetchall()
             problems += [f"source {source} is neither waiting nor claimed" for (source,) in forgotten]
         return problems

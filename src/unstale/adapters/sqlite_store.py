@@ -2,7 +2,7 @@
 
 Rules of this file:
 1. One public call is one transaction, synced to the disk before it returns. Many outcomes in one call share a sync.
-2. A source that is not paused is in `sched` or in `leases`. Whoever takes it out of one puts it into the other.
+2. A source that is not paused waits unless it is in `leases`: a claim begins and ends with one row there.
 3. A token is spent by deleting its lease in the transaction that records: nothing is applied twice.
 4. After an error of the disk itself nothing is tried again on the same file handle: it must be opened anew.
 """
@@ -30,7 +30,7 @@ from unstale.adapters import (
 )
 from unstale.adapters.feed_versions import told_by, untaken
 from unstale.adapters.sqlite_catalogue import PRICE
-from unstale.adapters.sqlite_claims import PUT_BACK, count, spend, take_out
+from unstale.adapters.sqlite_claims import count, end_claims, spend
 from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_retention import Retention, checkpoint, drop_old, forget
 from unstale.adapters.sqlite_schema import connect
@@ -82,7 +82,7 @@ class SqliteStore(SqliteReplica):
         """Forget sources with all they taught."""
         which = [(int(source),) for source in sources]
         with self._writing() as db:
-            take_out(db, which)
+            end_claims(db, which)
             stamps: Any = db.executemany(
                 "DELETE FROM observations WHERE token IN (WITH RECURSIVE chain(token) AS ("
                 " SELECT latest FROM beliefs WHERE source = ?"
@@ -170,7 +170,6 @@ class SqliteStore(SqliteReplica):
                     "DELETE FROM leases WHERE source = ? AND token = ? AND owner = ? RETURNING source",
                     ((claim.source, claim.token, owner) for claim in claims),
                 ).fetchall()
-            db.executemany(PUT_BACK, ended)
             count(db, {"given_back": len(ended)})
         return len(ended)
 
@@ -179,17 +178,8 @@ class SqliteStore(SqliteReplica):
         check_due(sources, due, was)
         before = [None] * len(due) if was is None else [float(time) for time in was]
         moved = [(float(time), int(s), old) for s, time, old in zip(sources, due, before, strict=True)]
-        # Each once, so that all can be moved in one go: of a source that is there twice one after the other.
-        goes = [moved] if len({source for _, source, _ in moved}) == len(moved) else [[move] for move in moved]
         with self._writing() as db:
-            for move in goes:
-                # Only of a source that waits: one that is claimed or paused is not in sched.
-                db.executemany(
-                    "UPDATE sched SET due = ?1 WHERE source = ?2 AND due = "
-                    "(SELECT due FROM beliefs WHERE source = ?2 AND due = coalesce(?3, due))",
-                    move,
-                )
-                db.executemany("UPDATE beliefs SET due = ?1 WHERE source = ?2 AND due = coalesce(?3, due)", move)
+            db.executemany("UPDATE beliefs SET due = ?1 WHERE source = ?2 AND due = coalesce(?3, due)", moved)
 
     def distrust(self, copies: Sequence[tuple[int, int]]) -> None:
         """What is held of these sources and versions is damaged: it is asked for anew."""

@@ -103,5 +103,13 @@ CREATE TABLE entries(
 CREATE UNIQUE INDEX entry_names ON entries(source, name);
 """
 
+_V6 = """
+-- Who waits follows from the rest: whoever is listed, not paused and not claimed, until the time its belief says. A
+-- table of them in the order of those times was written at two random places in every poll.
+DROP TABLE sched;
+CREATE VIEW sched(due, source) AS SELECT b.due, b.source FROM beliefs b CROSS JOIN sources s ON s.id = b.source
+WHERE NOT s.paused AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.source = b.source);
+"""
+
 #: the step from version i to version i + 1
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5)
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6)

@@ -30,6 +30,9 @@ from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.logs import Tell
 from unstale.ports import LEARNER, Claim, Clock, Store
 
+#: sources of a fleet that takes seconds to plan, and a moment to look through
+MANY = 100_000
+
 
 class LoadedFleet:
     """All sources of a store with what is known of them, and the budget for their polls; keeps `Learning`.
@@ -127,7 +130,9 @@ class LoadedFleet:
 
     async def catch_up(self, now: float) -> None:
         """Others may have made sources due that we expect later."""
-        waiting = dict(await self._executor.do(lambda store: store.waiting(now)))
+        # Of many it takes a while to read who waits.
+        many = len(self.scheduler.ids) >= MANY
+        waiting = dict(await self._executor.do(lambda store: store.waiting(now), long=many))
         rows = self.rows(list(waiting))
         rows = rows[~self.taken[rows]]
         due = np.array([waiting[source] for source in self.scheduler.ids[rows].tolist()])

@@ -17,7 +17,7 @@ from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.judge import kept_bodies
 from unstale.engine.listening import Listener, MemberOf, member_like
-from unstale.engine.loading import LoadedFleet
+from unstale.engine.loading import MANY, LoadedFleet
 from unstale.engine.outcomes import Counters, PollOutcome
 from unstale.engine.planning import Planning
 from unstale.engine.polling import Begin, ContentOf, Look, PollsUnderWay
@@ -28,9 +28,6 @@ from unstale.errors import InputError
 from unstale.keeper.scheduler import Scheduler
 from unstale.logs import Tell, logged
 from unstale.ports import Aside, Claim, Clock, Fetched, Store
-
-#: sources of a fleet that takes seconds to plan
-MANY = 100_000
 
 
 class Engine:

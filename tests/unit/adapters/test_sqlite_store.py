@@ -17,7 +17,7 @@ import pytest
 import zstandard
 
 from support.patience import SOON
-from unstale.adapters import sqlite_schema
+from unstale.adapters import sqlite_claims, sqlite_schema
 from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.errors import InputError, StoreError
@@ -444,7 +444,7 @@ def test_a_backup_is_a_whole_store_taken_while_another_writes(store: SqliteStore
     other = SqliteStore(store.path)
     assert other._db is not None
     other._db.execute("BEGIN IMMEDIATE")
-    other._db.execute("DELETE FROM sched")
+    other._db.execute("DELETE FROM beliefs")
     target = tmp_path / "backup.db"
     store.backup(target)
     other._db.execute("COMMIT")
@@ -547,3 +547,42 @@ def test_a_file_of_the_third_version_learns_of_collections(tmp_path: Path) -> No
     store.enlist([CollectionMember(4, new, "http://y/", 1.0)])
     assert store.members(4) == [CollectionMember(4, new, "http://y/", 1.0)]
     store.close()
+
+
+def test_a_file_of_the_fifth_version_has_the_same_who_wait(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with apsw.Connection(str(path)) as db:
+        for step in sqlite_schema.MIGRATIONS[:5]:
+            db.execute(step)
+        db.execute(f"PRAGMA application_id = {sqlite_schema.APPLICATION}; PRAGMA user_version = 5")
+        # One that waits, one that is claimed, one that is paused, one that waits for ever.
+        db.execute("""
+            INSERT INTO hosts VALUES (1, 'h');
+            INSERT INTO sources SELECT value, 'http://x/' || value, 'http', 1, 1, 1, 0, 9e999, NULL, value = 3, 7.0
+            FROM json_each('[1, 2, 3, 4, 5]');
+            INSERT INTO beliefs SELECT id, CASE id WHEN 4 THEN 9e999 ELSE 90.0 - id END, 50.0, 40.0, 0, 0, 0, NULL
+            FROM sources;
+            INSERT INTO leases VALUES (2, 6, 200.0, 'gone');
+            INSERT INTO sched SELECT due, source FROM beliefs WHERE source NOT IN (2, 3);
+            INSERT INTO counters VALUES ('added', 5), ('claimed', 6), ('recorded', 5);
+        """)
+        waited = db.execute("SELECT due, source FROM sched ORDER BY due, source").fetchall()
+    store = SqliteStore(path)
+    assert sql(store, "SELECT due, source FROM sched ORDER BY due, source") == waited
+    assert store.waiting(100.0) == [(5, 85.0), (1, 89.0)]
+    assert store.verify() == []
+    # Tokens go on, the claim that was held ends as it would have, and who is paused is nobody's.
+    claims = store.claim(150.0, 9, lease=60.0, owner="me")
+    assert [(claim.source, claim.token, claim.due) for claim in claims] == [(5, 7, 85.0), (1, 8, 89.0)]
+    assert store.give_back("gone") == 1
+    assert store.waiting(150.0) == [(2, 88.0)]
+    store.close()
+
+
+def test_a_store_that_is_asked_for_a_few_does_not_read_the_others(store: SqliteStore) -> None:
+    """A claim among some sources touches no table from its beginning to its end, however many there are."""
+    assert store._db is not None
+    asked = sqlite_claims.column([1]), 1.0, 9
+    plan: Any = store._db.execute(f"EXPLAIN QUERY PLAN {sqlite_claims._DETAILS}", asked).fetchall()
+    steps = [detail for *_, detail in plan]
+    assert [step for step in steps if step.startswith("SCAN")] == ["SCAN w VIRTUAL TABLE INDEX 1:"], steps

@@ -122,15 +122,15 @@ def test_replaying_goes_on_from_a_checkpoint_when_old_polls_are_gone(tmp_path: P
             "is damaged: poll it anew with `unstale doctor --repair`",
         ),
         (
-            "UPDATE beliefs SET due = 9e999 WHERE source = 4; UPDATE sched SET due = 9e999 WHERE source = 4",
+            "UPDATE beliefs SET due = 9e999 WHERE source = 4",
             "due times of 1 source are never: poll them",
         ),
         (
-            "UPDATE beliefs SET due = due + 1e9 WHERE source < 4; UPDATE sched SET due = due + 1e9 WHERE source < 4",
+            "UPDATE beliefs SET due = due + 1e9 WHERE source < 4",
             "due times of 3 sources lie beyond any wait",
         ),
         ("INSERT INTO counters VALUES ('untold', 1200)", "1,200 changes were dropped before everybody was told"),
-        ("DELETE FROM sched WHERE source = 5", "source 5 is neither waiting nor claimed"),
+        ("DELETE FROM beliefs WHERE source = 5", "source 5 is neither waiting nor claimed"),
         (
             "UPDATE settings SET value = x'00' WHERE name = 'learner'",
             "was stored by another version: it is learned anew",
