@@ -103,5 +103,12 @@ CREATE TABLE entries(
 CREATE UNIQUE INDEX entry_names ON entries(source, name);
 """
 
+_V6 = """
+-- what polls of a source were found to cost, in the unit that the setting "cost_in" names; NULL: what it is listed with
+ALTER TABLE sources ADD COLUMN learned REAL;
+"""
+
+#: what a poll of a source costs: what is stated, or what was found
+COST = "CASE WHEN cost = 1 THEN coalesce(learned, cost) ELSE cost END"
 #: the step from version i to version i + 1
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5)
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6)
