@@ -235,7 +235,9 @@ class Source:
             address = sa.engine.make_url("sqlite://")
         else:
             try:
-                address, settings["connect_args"] = dialled(address, gate, roots, left)
+                # What a standby counts is not what was written at the primary.
+                standby = not self.ask.own
+                address, settings["connect_args"] = dialled(address, gate, roots, left, standby)
             except InputError as error:
                 raise InputError(f"{self.host}: {error}") from None
         if self.ask.own and address.get_backend_name() == "postgresql":
