@@ -85,7 +85,7 @@ def rows_of(scheduler: Scheduler, sources: Sequence[int]) -> Integers:
     return mine
 
 
-class Taught(NamedTuple):
+class TaughtBatch(NamedTuple):
     """Entries to record, and of which polls; what the budget owes for them beyond what polls were expected to use."""
 
     entries: list[Entry]
@@ -93,7 +93,9 @@ class Taught(NamedTuple):
     beyond: float
 
 
-def entries_of(scheduler: Scheduler, batch: Sequence[PollOutcome], unit: str = POLLS, first: float = 0.0) -> Taught:
+def entries_of(
+    scheduler: Scheduler, batch: Sequence[PollOutcome], unit: str = POLLS, first: float = 0.0
+) -> TaughtBatch:
     """Teach the scheduler what polls found; sources that are gone have no entries.
 
     `unit` is what the budget counts. First polls that had an allowance of their own (`first` a second) owe nothing.
@@ -140,7 +142,7 @@ def entries_of(scheduler: Scheduler, batch: Sequence[PollOutcome], unit: str = P
         for i, (o, at, when, cost, by, new) in enumerate(zip(mine, due.tolist(), said, costs, told, dear, strict=True))
     ]
     beside = [first > 0.0 and math.isinf(o.claim.last) and not o.claim.failures for o in mine]
-    return Taught(entries, mine, float(beyond[~np.array(beside, dtype=np.bool_)].sum()))
+    return TaughtBatch(entries, mine, float(beyond[~np.array(beside, dtype=np.bool_)].sum()))
 
 
 def _used(unit: str, fetched: Fetched) -> float:
