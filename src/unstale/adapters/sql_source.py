@@ -236,8 +236,7 @@ class Source:
         else:
             try:
                 # What a standby counts is not what was written at the primary.
-                standby = not self.ask.own
-                address, settings["connect_args"] = dialled(address, gate, roots, left, standby)
+                address, settings["connect_args"] = dialled(address, gate, roots, left, not self.ask.own)
             except InputError as error:
                 raise InputError(f"{self.host}: {error}") from None
         if self.ask.own and address.get_backend_name() == "postgresql":
