@@ -93,9 +93,9 @@ def in_parts(dsn: str, sources: int, pipe: Connection) -> None:
         claims = store.claim(clock.now(), OUTCOMES, lease=600.0, owner="bench")
         scheduler = await learning.scheduler_for([claim.source for claim in claims])
         batch = [PollOutcome(c, Answer.UNCHANGED, Fetched(Answer.UNCHANGED, clock.now()), None) for c in claims]
-        entries, _ = entries_of(scheduler, batch)
+        entries, *_ = entries_of(scheduler, batch)
         assert all(store.record(entries))
-        learning.recorded([claim.source for claim in claims], 0)
+        learning.recorded([claim.source for claim in claims], 0, 0.0)
         cpu, wall = time.process_time(), time.perf_counter()
         store.tally(learning.tally())
         large._read_at = np.inf

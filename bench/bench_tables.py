@@ -1,11 +1,14 @@
-"""Copies of tables: PostgreSQL to DuckDB against the bare COPY to a file and its loading, and what a change costs."""
+"""Copies of tables: PostgreSQL to DuckDB and Parquet against the bare COPY to a file and its loading, and what a change
+costs."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -27,9 +30,9 @@ CREATE TABLE orders AS SELECT i AS id, ((i * 7919) % 10000000 / 100.0)::numeric(
 TYPES = "{'id': 'BIGINT', 'amount': 'DECIMAL(12,2)', 'customer': 'VARCHAR', 'at': 'TIMESTAMPTZ', 'paid': 'BOOLEAN'}"
 
 
-def bare(dsn: str, folder: Path) -> None:
+def bare(dsn: str, folder: Path, ending: str) -> None:
     """COPY to a file, and the file loaded: what nobody can do without."""
-    spool, target = folder / "bare.csv", folder / "bare.duckdb"
+    spool, target = folder / "bare.csv", folder / f"bare{ending}"
     target.unlink(missing_ok=True)
     with psycopg.connect(dsn) as db, spool.open("wb") as file:
         db.pgconn.exec_(b"COPY (SELECT * FROM orders) TO STDOUT (FORMAT csv)")
@@ -40,8 +43,12 @@ def bare(dsn: str, folder: Path) -> None:
             file.write(row)
         db.pgconn.get_result()
         db.pgconn.get_result()
-    with duckdb.connect(str(target)) as here:
-        here.execute(f"CREATE TABLE orders AS FROM read_csv('{spool}', header=false, columns={TYPES})")
+    came = f"read_csv('{spool}', header=false, columns={TYPES})"
+    with duckdb.connect(str(target) if ending == ".duckdb" else ":memory:") as here:
+        if ending == ".duckdb":
+            here.execute(f"CREATE TABLE orders AS FROM {came}")
+        else:
+            here.execute(f"COPY (FROM {came}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
 
 
 def poll(dsn: str, target: Path, roots: list[Path], etag: str | None = None) -> Fetched:
@@ -65,7 +72,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     told = parser.parse_args()
-    table = Table("tables", "Copies of tables: PostgreSQL to DuckDB")
+    table = Table("tables", "Copies of tables: PostgreSQL to DuckDB and Parquet")
     with server() as dsn, tempfile.TemporaryDirectory() as temporary:
         folder, roots = Path(temporary), [Path(unquote(dsn.partition("host=")[2]))]
         with psycopg.connect(dsn, autocommit=True) as db:
@@ -74,14 +81,18 @@ def main() -> None:
             db.execute("VACUUM ANALYZE orders")
         numbers = count()
 
-        def ours() -> None:
+        def ours(ending: str) -> None:
             for old in folder.glob("ours*"):
-                old.unlink()
-            poll(dsn, folder / f"ours{next(numbers)}.duckdb", roots)
+                shutil.rmtree(old) if old.is_dir() else old.unlink()
+            poll(dsn, folder / f"ours{next(numbers)}{ending}", roots)
 
-        candidates: dict[str, Callable[[], Any]] = {"COPY, file, load": lambda: bare(dsn, folder), "ours": ours}
-        medians = table.measure(f"{told.rows:,} rows", candidates, reference="ours", rounds=told.rounds)
-        table.fact("bare / ours", round(medians["COPY, file, load"] / medians["ours"], 3), "≥ 0.7")
+        for name, ending in {"DuckDB": ".duckdb", "Parquet": ".parquet"}.items():
+            candidates: dict[str, Callable[[], Any]] = {
+                "COPY, file, load": partial(bare, dsn, folder, ending),
+                "ours": partial(ours, ending),
+            }
+            medians = table.measure(f"{told.rows:,} rows, {name}", candidates, reference="ours", rounds=told.rounds)
+            table.fact(f"{name}: bare / ours", round(medians["COPY, file, load"] / medians["ours"], 3), "≥ 0.7")
         changes(table, dsn, folder, roots)
     table.write()
 

@@ -44,7 +44,7 @@ EVENTS: dict[str, EventKind] = {
     "fault": EventKind(ERROR, "a fault of ours ended one poll, which counts as failed"),
     "schema_changed": EventKind(WARNING, "the schema of a table changed: `what`, and whether its copy is `held`"),
     "driver_failed": EventKind(WARNING, "a driver raised what nobody expected; the poll counts as failed", words=False),
-    "lineage_failed": EventKind(WARNING, "what is told of a copy's run could not be written to its file"),
+    "lineage_failed": EventKind(WARNING, "what is told of a copy's run reached neither its file nor its server"),
     "store_failed": EventKind(WARNING, "the store failed; outcomes are kept and it is tried again"),
     "store_lost": EventKind(ERROR, "the store's file was deleted, replaced or cut; nothing is polled any more"),
     "clock_jumped": EventKind(WARNING, "the system's clock was set by `seconds`; all times follow it"),

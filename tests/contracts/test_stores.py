@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -32,6 +33,7 @@ from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
 from unstale.listings.records import CollectionMember
 from unstale.ports import (
+    COST_IN,
     Body,
     Claim,
     Edition,
@@ -612,6 +614,25 @@ def test_titles_are_searched_and_costs_added_up_without_reading_sources(store: A
     assert store.total_cost() == 1.5 + 2.5 + 3.5 + 4.5
     store.remove([1, 2, 3, 4, 5])
     assert store.total_cost() == 0.0
+
+
+def test_what_polls_were_found_to_cost_is_kept_in_its_unit_and_a_stated_cost_wins(store: Any) -> None:
+    store.add([Listing(f"memory:{n}", kind="memory", cost=cost) for n, cost in enumerate((1.0, 4.0, 1.0))], 0.0)
+    store.record([], settings={COST_IN: b"rows"})
+    made = [entry(one, 1.0, Answer.CHANGED, due=9.0, body=Body(b"x")) for one in claim(store, 1.0)]
+    found = {1: 30.0, 2: 70.0, 3: None}
+    store.record([replace(one, learned=found[one.claim.source]) for one in made])
+    assert store.fleet(1).cost.tolist() == [30.0, 4.0, 1.0]
+    assert store.columns_of([1], 1).cost.tolist() == [30.0]
+    assert store.fleet(1).listed.tolist() == [1.0, 4.0, 1.0]
+    assert store.total_cost() == 35.0
+    assert [one.cost for one in store.listings([1, 2, 3])] == [1.0, 4.0, 1.0]
+    # What is edited keeps what is known; the same unit changes nothing, another one begins anew.
+    store.add([Listing("memory:0", kind="memory", weight=2.0)], 2.0, duplicates="replace")
+    store.record([], settings={COST_IN: b"rows"})
+    assert store.fleet(1).cost.tolist() == [30.0, 4.0, 1.0]
+    store.record([], settings={COST_IN: b"bytes"})
+    assert store.fleet(1).cost.tolist() == [1.0, 4.0, 1.0]
 
 
 def test_a_belief_is_begun_anew_from_where_it_is_asked_for(store: Any) -> None:

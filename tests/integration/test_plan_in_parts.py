@@ -112,9 +112,9 @@ def test_sketches_that_heard_of_polls_are_those_of_the_fleet_as_it_stands(store:
             for n, claim in enumerate(claims)
         ]
         scheduler = await learning.scheduler_for([claim.source for claim in claims])
-        entries, _ = entries_of(scheduler, batch)
+        entries, *_ = entries_of(scheduler, batch)
         assert all(store.record(entries))
-        learning.recorded([claim.source for claim in claims], 0)
+        learning.recorded([claim.source for claim in claims], 0, 0.0)
         store.tally(learning.tally())
         parts.take_up(unpacked(store.tallies()))
         assert store.tallies() == []

@@ -200,6 +200,7 @@ class ApiFetcher:
             received=read.received,
             requests=calls,
             calls=calls,
+            rows=len(read.records),
             retry_after=wait(read.last.status, headers, now),
             rate_limit=rate_limit(headers, now),
         )

@@ -1,4 +1,4 @@
-"""Copies of tables as runs in the words of OpenLineage 2-0-2: a START and a COMPLETE or FAIL each, appended to a file.
+"""Copies of tables as runs in the words of OpenLineage 2-0-2: a START and a COMPLETE or FAIL each, in lines of JSON.
 
     input     postgres://host:port  database.schema.table;  mysql://host:port  database.table;  file  path/table
     output    the table in the target, with its columns, types and comments, and how many rows it has
@@ -61,11 +61,11 @@ def dataset_of(address: str, table: str) -> Dataset:
     return {"namespace": f"{name}://{parts.hostname or 'localhost'}:{parts.port or port}", "name": f"{database}.{full}"}
 
 
-class LineageFile:
-    """A file of events, one JSON object a line; several threads and processes may write it."""
+class Lineage:
+    """Tells of runs: `write` takes an event as a line of JSON, from whatever thread."""
 
-    def __init__(self, path: Path, target: TargetPlace, now: Callable[[], float]) -> None:
-        self._path, self._target, self._now = path, target, now
+    def __init__(self, write: Callable[[bytes], None], target: TargetPlace, now: Callable[[], float]) -> None:
+        self._write, self._target, self._now = write, target, now
 
     def run(self, address: str, options: Mapping[str, object]) -> LineageRun:
         """A copy that may begin."""
@@ -78,14 +78,24 @@ class LineageFile:
         return {"namespace": "file", "name": f"{self._target.resolve()}/{table}"}
 
     def add(self, at: float | None, event: dict[str, Any]) -> None:
-        """Append an event of a time, or of now."""
+        """Tell an event of a time, or of now."""
         then = datetime.fromtimestamp(self._now() if at is None else at, UTC).isoformat(timespec="milliseconds")
         whole = {
             "eventTime": then,
             "producer": PRODUCER,
             "schemaURL": f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent",
         }
-        line = json.dumps(event | whole).encode() + b"\n"
+        self._write(json.dumps(event | whole).encode() + b"\n")
+
+
+class LineageFile:
+    """A file of events, one JSON object a line; several threads and processes may write it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __call__(self, line: bytes) -> None:
+        """Append an event."""
         try:
             # One write at the end of the file, which others may share.
             file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -96,11 +106,14 @@ class LineageFile:
         except OSError as error:
             log("lineage_failed", {"file": str(self._path), "reason": error.strerror or ""})
 
+    def close(self) -> None:
+        """Everything is written."""
+
 
 class LineageRun:
     """One copy, begun or not."""
 
-    def __init__(self, lineage: LineageFile, address: str, options: Mapping[str, object], began: float) -> None:
+    def __init__(self, lineage: Lineage, address: str, options: Mapping[str, object], began: float) -> None:
         place, _, fragment = address.partition("#")
         table = str(options.get("table") or unquote(fragment))
         self._lineage, self._began, self._id = lineage, began, str(uuid4())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from unstale.adapters.memory_entries import Known
 from unstale.adapters.store_shared import NEWEST, packed
 from unstale.keeper.outcomes import Answer
 from unstale.ports import (
+    COST_IN,
     Announced,
     Checkpoint,
     Copy,
@@ -54,6 +55,13 @@ class Kept:
     entries: Known = field(default_factory=dict)
     #: from where its belief was begun anew, if it was
     anew: Checkpoint | None = None
+    #: what polls of it were found to cost, if they were
+    learned: float | None = None
+
+    @property
+    def cost(self) -> float:
+        """What a poll of it costs: what is stated, or what was found."""
+        return self.listing.cost if self.learned is None or self.listing.cost != 1.0 else self.learned
 
 
 class MemoryShelf:
@@ -159,9 +167,15 @@ class MemoryShelf:
         """Totals since the store was made."""
         return {name: value for name, value in sorted(self._counters.items()) if value}
 
+    def _measure_in(self, given: Mapping[str, bytes]) -> None:
+        """If polls are counted in another unit from now on, what they were found to cost is forgotten."""
+        if COST_IN in given and given[COST_IN] != self._settings.get(COST_IN):
+            for kept in self._sources.values():
+                kept.learned = None
+
     def total_cost(self) -> float:
         """What one poll of each source costs, but of those that are paused."""
-        return math.fsum(kept.listing.cost for kept in self._sources.values() if not kept.listing.paused)
+        return math.fsum(kept.cost for kept in self._sources.values() if not kept.listing.paused)
 
     def setting(self, name: str) -> bytes:
         """A named setting, empty if there is none."""

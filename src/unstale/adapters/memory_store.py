@@ -106,7 +106,7 @@ class MemoryStore(MemoryOutbox):
         return FleetColumns(
             source=np.array([s.id for s in listings], dtype=np.int64),
             weight=np.array([s.weight for s in listings], dtype=np.float64),
-            cost=np.array([s.cost for s in listings], dtype=np.float64),
+            cost=np.array([kept.cost for kept in all_kept], dtype=np.float64),
             shortest=np.array([s.shortest for s in listings], dtype=np.float64),
             longest=np.array([s.longest for s in listings], dtype=np.float64),
             host=np.array([hosts.index(s.host) for s in listings], dtype=np.int64),
@@ -119,6 +119,7 @@ class MemoryStore(MemoryOutbox):
             beliefs=beliefs,
             settings=dict(self._settings),
             price=self._prices[-1] if self._prices else None,
+            listed=np.array([s.cost for s in listings], dtype=np.float64),
         )
 
     def claim(
@@ -153,6 +154,7 @@ class MemoryStore(MemoryOutbox):
         given = settings or {}
         if LEARNER in given and given[LEARNER] != self._settings.get(LEARNER):
             self._epochs.append(Epoch(len(self._epochs) + 1, given[LEARNER]))
+        self._measure_in(given)
         self._settings.update(given)
         return recorded
 
@@ -255,7 +257,6 @@ class MemoryStore(MemoryOutbox):
             return False
         elapsed = math.nan if math.isinf(kept.last) else entry.polled_at - kept.last
         kept.lease = None
-        reason = entry.reason[:LONGEST_REASON]
         seen = Observation(
             entry.claim.token,
             entry.claim.source,
@@ -264,7 +265,7 @@ class MemoryStore(MemoryOutbox):
             elapsed,
             entry.modified,
             entry.received,
-            reason,
+            entry.reason[:LONGEST_REASON],
             len(self._epochs),
             entry.told,
         )
@@ -276,6 +277,7 @@ class MemoryStore(MemoryOutbox):
             kept.found = entry.polled_at if entry.answer is Answer.CHANGED else min(kept.found, entry.polled_at)
         kept.due = entry.due
         kept.belief = entry.belief if entry.belief is not None else kept.belief
+        kept.learned = entry.learned if entry.learned is not None else kept.learned
         self._keep(kept, entry)
         self._counters.update(tally([entry]))
         return True

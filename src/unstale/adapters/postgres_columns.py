@@ -9,6 +9,7 @@ import numpy as np
 from psycopg import sql
 
 from unstale.adapters.postgres_schema import Connection
+from unstale.adapters.postgres_tables import COST
 from unstale.ports import FleetColumns, Price
 
 #: bytes before the first row of a binary COPY, and after the last
@@ -18,10 +19,11 @@ _PIECE = 4 * 2**20
 #: the columns of a price
 PRICE = ", ".join(Price.__slots__)
 _WHOLES = ("id", "host", "paused", "failures")
-_FLOATS = ("weight", "cost", "shortest", "longest", "due", "last", "found")
+_FLOATS = ("weight", "cost", "shortest", "longest", "due", "last", "found", "listed")
 _QUERY = (
-    "COPY (SELECT s.id, s.host::bigint, s.paused::int::bigint, b.failures::bigint, s.weight, s.cost, s.shortest, "
-    "s.longest, w.due, b.last, b.found, CASE WHEN octet_length(b.belief) <= {size} "
+    "COPY (SELECT s.id, s.host::bigint, s.paused::int::bigint, b.failures::bigint, s.weight, "
+    f"{COST}, s.shortest, s.longest, w.due, b.last, b.found, s.cost, "
+    "CASE WHEN octet_length(b.belief) <= {size} "
     "THEN b.belief || substring({blank} FROM octet_length(b.belief) + 1) ELSE {blank} END "
     "FROM sources s JOIN beliefs b ON b.source = s.id "
     "JOIN schedule w ON w.source = s.id {where} ORDER BY s.id {limit}) TO STDOUT (FORMAT binary)"
@@ -43,7 +45,7 @@ def columns_of(
         where = sql.SQL("WHERE s.id = ANY({}::bigint[])").format(sorted({int(source) for source in sources}))
     query = sql.SQL(_QUERY).format(size=8 * width, blank=bytes(8 * width), where=where, limit=limit)
     columns = _streamed(db, query, _row(width))
-    source, host, paused, failures, weight, cost, shortest, longest, due, last, found = (
+    source, host, paused, failures, weight, cost, shortest, longest, due, last, found, listed = (
         columns.pop(name) for name in (*_WHOLES, *_FLOATS)
     )
     # What a learner keeps is in the machine's own order, as its bytes came.
@@ -68,6 +70,7 @@ def columns_of(
         beliefs,
         settings,
         Price(*price) if price else None,
+        listed,
     )
 
 

@@ -53,7 +53,7 @@ def tables_of(db: Connection, there: apsw.Connection) -> list[MovedTable]:
     hosts = hosts_of(db, {*names.values(), *sites.values()})
 
     def source(row: Row) -> Row:
-        number, address, kind, weight, cost, host, shortest, longest, options, paused, added_at = row
+        number, address, kind, weight, cost, host, shortest, longest, options, paused, added_at, learned = row
         return (
             number,
             place(address),
@@ -67,6 +67,7 @@ def tables_of(db: Connection, there: apsw.Connection) -> list[MovedTable]:
             options,
             bool(paused),
             added_at,
+            learned,
         )
 
     held = rows_of(there, "SELECT count(*) FROM leases")
@@ -81,8 +82,8 @@ def tables_of(db: Connection, there: apsw.Connection) -> list[MovedTable]:
     return [
         MovedTable(
             "sources",
-            "SELECT id, address, kind, weight, cost, host, shortest, longest, options, paused, added_at FROM sources "
-            "ORDER BY id",
+            "SELECT id, address, kind, weight, cost, host, shortest, longest, options, paused, added_at, learned "
+            "FROM sources ORDER BY id",
             (
                 ("id", "int8"),
                 ("place", "bytea"),
@@ -96,6 +97,7 @@ def tables_of(db: Connection, there: apsw.Connection) -> list[MovedTable]:
                 ("options", "text"),
                 ("paused", "bool"),
                 ("added_at", "float8"),
+                ("learned", "float8"),
             ),
             source,
         ),

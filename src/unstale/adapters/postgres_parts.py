@@ -6,6 +6,7 @@ from typing import Any
 
 from unstale.adapters.postgres_columns import columns_of
 from unstale.adapters.postgres_schema import Connection, through_all
+from unstale.adapters.postgres_tables import COST
 from unstale.ports import Census, FleetColumns
 
 
@@ -18,7 +19,8 @@ def census(db: Connection) -> Census:
     """How many sources there are, and what polls of those that are not paused cost."""
     through_all(db)
     row: Any = db.execute(
-        "SELECT count(*), coalesce(sum(cost) FILTER (WHERE NOT paused), 0), coalesce(max(cost), 1) FROM sources"
+        f"SELECT count(*), coalesce(sum({COST}) FILTER (WHERE NOT paused), 0), coalesce(max({COST}), 1) "
+        "FROM sources".encode()
     ).fetchone()
     return Census(int(row[0]), float(row[1]), float(row[2]))
 

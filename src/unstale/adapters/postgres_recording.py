@@ -12,7 +12,7 @@ from unstale.adapters.postgres_columns import PRICE
 from unstale.adapters.postgres_observations import checkpoint, observe
 from unstale.adapters.postgres_schema import Connection
 from unstale.adapters.store_shared import answered
-from unstale.ports import LEARNER, Entry, Price
+from unstale.ports import COST_IN, LEARNER, Entry, Price
 
 
 def record(
@@ -52,6 +52,12 @@ def record(
         "FROM unnest(%s::bigint[], %s::float8[], %s::real[]) n(source, due, span) WHERE s.source = n.source",
         (sources, [float(e.due) for e in mine], [_span(e) for e in mine]),
     )
+    if dear := [(e.claim.source, e.learned) for e in mine if e.learned is not None]:
+        db.execute(
+            "UPDATE sources s SET learned = n.cost FROM unnest(%s::bigint[], %s::float8[]) n(source, cost) "
+            "WHERE s.id = n.source",
+            ([source for source, _ in dear], [cost for _, cost in dear]),
+        )
     new = [(e, version, digest) for e, (version, digest) in zip(mine, numbered, strict=True) if digest]
     for e, version, _ in new:
         if e.claim.token in told:
@@ -68,8 +74,17 @@ def _span(entry: Entry) -> float:
 def publish(
     db: Connection, mine: Sequence[Entry], settings: Mapping[str, bytes], price: Price | None, horizon: float
 ) -> int | None:
-    """Keep settings and a price; the number of the learner's state, if there is a new one among them."""
+    """Keep settings and a price; the number of the learner's state, if there is a new one among them.
+
+    Where polls are counted in another unit, what they were found to cost is forgotten.
+    """
     epoch = None
+    if COST_IN in settings:
+        db.execute(
+            "UPDATE sources SET learned = NULL WHERE learned IS NOT NULL AND %s IS DISTINCT FROM "
+            "(SELECT value FROM settings WHERE name = %s)",
+            (settings[COST_IN], COST_IN),
+        )
     for name in sorted(settings):
         db.execute(
             "INSERT INTO settings(name, value) VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",

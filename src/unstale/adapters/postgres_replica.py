@@ -9,6 +9,7 @@ from unstale.adapters import postgres_columns, postgres_copies, postgres_entries
 from unstale.adapters.postgres_catalogue import place
 from unstale.adapters.postgres_schema import Connection, through_all
 from unstale.adapters.postgres_shelf import PostgresShelf
+from unstale.adapters.postgres_tables import COST
 from unstale.adapters.store_shared import observation
 from unstale.ports import Checkpoint, Copy, Epoch, Holding, KeptEntry, Observation, Price
 
@@ -68,7 +69,8 @@ class PostgresReplica(PostgresShelf):
 
         def whole(db: Connection) -> float:
             through_all(db)
-            row: Any = db.execute("SELECT coalesce(sum(cost), 0.0) FROM sources WHERE NOT paused").fetchone()
+            asked = f"SELECT coalesce(sum({COST}), 0.0) FROM sources WHERE NOT paused"
+            row: Any = db.execute(asked.encode()).fetchone()
             return float(row[0])
 
         return self.at_once(whole)

@@ -128,5 +128,12 @@ _V6 = """
 ALTER TABLE hosts ADD COLUMN paced float8 NOT NULL DEFAULT 0, ADD COLUMN renewed float8 NOT NULL DEFAULT '-Infinity';
 """
 
+_V7 = """
+-- what polls of a source were found to cost, in the unit that the setting "cost_in" names; NULL: what it is listed with
+ALTER TABLE sources ADD COLUMN learned float8;
+"""
+
+#: what a poll of a source costs: what is stated, or what was found
+COST = "CASE WHEN cost = 1 THEN coalesce(learned, cost) ELSE cost END"
 #: the step from version i to version i + 1
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6)
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7)

@@ -43,6 +43,8 @@ class Copying:
         self._folder = folder
         self._parts: TableParts | None = None
         self.received = self._kept = 0
+        #: rows that came over, of which a text with several lines counts for several
+        self.came = 0
         #: rows that are here, of those that are wanted; which of them are sure, and which were here before
         self._rows = self._of = self._sure = self._before = 0
         #: a key that is not the owner's word is the table's primary key
@@ -166,20 +168,20 @@ class Copying:
         """Rows as the driver gives them, in plain values."""
         for row in self._source.rows(names, since):
             values = [plain(value) for value in row]
-            self._rows += 1
-            self._count(size(values))
+            self._count(size(values), 1)
             yield values
 
     def text(self, columns: Sequence[Column], since: Any, native: bool) -> Iterator[bytes]:
         """Rows in CSV."""
         for chunk in self._source.text(columns, since, native):
             # A text with several lines counts for more, until its part ends.
-            self._rows += chunk.count(b"\n")
-            self._count(len(chunk))
+            self._count(len(chunk), chunk.count(b"\n"))
             yield chunk
 
-    def _count(self, came: int) -> None:
-        self.received += came
+    def _count(self, received: int, rows: int = 0) -> None:
+        self.received += received
+        self.came += rows
+        self._rows += rows
         self._check()
 
     def _had(self, one: Range, kept: int | None) -> None:

@@ -25,6 +25,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from unstale.adapters.addresses import Gate
@@ -111,6 +112,8 @@ class SqlFetcher:
             return await loop.run_in_executor(self._threads, self._look, wanted, request, flight, polled_at)
 
     def _look(self, wanted: Ask, request: Request, flight: SqlFlight, polled_at: float) -> Fetched:
+        source: Source | None = None
+        copy: Copying | None = None
         try:
             source = Source(wanted, flight.patient)
             flight.add(source)
@@ -118,12 +121,12 @@ class SqlFetcher:
                 return self._look_at_group(wanted, request, source, flight, polled_at)
             source.open(self._gate, self._roots, self._held, flight.left())
             if wanted.own:
-                return catalogue(source, request, polled_at)
+                return replace(catalogue(source, request, polled_at), requests=source.statements)
             tables = self._tables(flight)
             copy = Copying(wanted, source, tables, flight, polled_at, self._parts)
             seen, done = copy.run()
             copy.settled()
-            return _fetched(request, seen, done, polled_at, copy.received)
+            return _fetched(request, seen, done, polled_at, copy.received, copy.came, source.statements)
         except Exception as error:
             # A poll must end as an answer, whatever a driver makes of what a source holds.
             known = isinstance(error, UnstaleError)
@@ -132,7 +135,9 @@ class SqlFetcher:
             reason = str(error) if known else f"its rows could not be copied ({type(error).__name__})"
             if flight.left() <= 0.0:
                 reason = f"no whole answer within {request.seconds:g} s"
-            return Fetched(Answer.FAILED, polled_at, reason=reason)
+            # What came for nothing was used all the same.
+            asked, used = max(source.statements if source else 0, 1), (copy.received, copy.came) if copy else (0, 0)
+            return Fetched(Answer.FAILED, polled_at, reason=reason, received=used[0], requests=asked, rows=used[1])
         finally:
             flight.land()
 
@@ -142,8 +147,8 @@ class SqlFetcher:
         tables = self._tables(flight)
         known = members(wanted, tables, polled_at)
         source.open(self._gate, self._roots, self._held, flight.left(), [one.table for one in known])
-        seen, done, received = copy_group(wanted, known, source, tables, flight, polled_at, self._parts)
-        return _fetched(request, seen, done, polled_at, received)
+        seen, done, received, rows = copy_group(wanted, known, source, tables, flight, polled_at, self._parts)
+        return _fetched(request, seen, done, polled_at, received, rows, source.statements)
 
     def _tables(self, flight: SqlFlight) -> Target:
         # Who makes the file must be alone with it.
@@ -153,11 +158,21 @@ class SqlFetcher:
         return tables
 
 
-def _fetched(request: Request, seen: Look, done: LocalTable, polled_at: float, received: int) -> Fetched:
-    digest = done.digest.hex()
+def _fetched(
+    request: Request, seen: Look, done: LocalTable, polled_at: float, received: int, rows: int, statements: int
+) -> Fetched:
+    digest, asked = done.digest.hex(), max(statements, 1)
     etag = f"{done.probe}-{digest}"
     if request.etag is not None and request.etag.rpartition("-")[2] == digest:
-        return Fetched(Answer.UNCHANGED, polled_at, etag=etag, address=request.address, received=received)
+        return Fetched(
+            Answer.UNCHANGED,
+            polled_at,
+            etag=etag,
+            address=request.address,
+            received=received,
+            requests=asked,
+            rows=rows,
+        )
     if len(done.manifest) > request.limit:
         return Fetched(Answer.FAILED, polled_at, reason=f"its account has more than {request.limit} bytes")
     told = seen.changed_at
@@ -170,4 +185,6 @@ def _fetched(request: Request, seen: Look, done: LocalTable, polled_at: float, r
         changed_at=(told,) if told is not None and 0.0 < told < polled_at else (),
         address=request.address,
         received=max(received, len(done.manifest)),
+        requests=asked,
+        rows=rows,
     )

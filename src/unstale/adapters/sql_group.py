@@ -46,9 +46,9 @@ def copy_group(
     flight: SqlFlight,
     now: float,
     folder: Path | None = None,
-) -> tuple[Look, LocalTable, int]:
-    """Copy all members: what was seen of this one, its table after it, and how many bytes of rows came."""
-    received, own, copy = 0, None, None
+) -> tuple[Look, LocalTable, int, int]:
+    """Copy all members: what was seen of this one, its table after it, and how many bytes and rows came."""
+    received, came, own, copy = 0, 0, None, None
     copies = []
     try:
         with tables.together():
@@ -59,7 +59,7 @@ def copy_group(
                     copy = Copying(one, beside, tables, flight, now, folder)
                     copies.append(copy)
                     done = copy.run()
-                    received += copy.received
+                    received, came = received + copy.received, came + copy.came
                     own = done if asked else own
     except InputError as error:
         if copy is not None:
@@ -72,7 +72,7 @@ def copy_group(
     for copy in copies:
         copy.settled()
     assert own is not None
-    return *own, received
+    return *own, received, came
 
 
 def _read(text: str) -> Ask:

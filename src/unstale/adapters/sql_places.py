@@ -199,10 +199,13 @@ def _inside(place: Path, roots: Sequence[Path]) -> None:
     require(allowed, "file", repr(place.name), "lies in no allowed folder", "add its folder to the settings")
 
 
-def dialled(address: URL, gate: Gate, roots: Sequence[Path], left: float) -> tuple[URL, dict[str, Any]]:
+def dialled(
+    address: URL, gate: Gate, roots: Sequence[Path], left: float, standby: bool = False
+) -> tuple[URL, dict[str, Any]]:
     """The address with its host replaced by what the gate has judged, and what the driver is told besides.
 
     Another one than libpq is given the number in place of the name, so a certificate that is asked for the name fails.
+    Of several servers of PostgreSQL, behind one name or as `one,other`, a `standby` is preferred where one will do.
     """
     query = dict(address.query)
     folder = query.pop("host", None)
@@ -225,12 +228,21 @@ def dialled(address: URL, gate: Gate, roots: Sequence[Path], left: float) -> tup
         _inside(Path(str(folder)).resolve(), roots)
         return address, libpq
     require(address.host and folder is None, "address", "of a database", "must name one host", "write //host/name")
-    numbers = _resolved(str(address.host), address.port, gate)
-    if libpq:
-        # libpq keeps the name for certificates and dials these numbers.
-        hosts = ",".join([str(address.host)] * len(numbers))
-        return address, libpq | {"host": hosts, "hostaddr": ",".join(numbers)}
-    return address.set(host=numbers[0]), {}
+    names = str(address.host).split(",") if libpq else [str(address.host)]
+    found = [(name, number) for name in names for number in _resolved(name, address.port, gate)]
+    if not libpq:
+        return address.set(host=found[0][1]), {}
+    # libpq keeps the name for certificates and dials these numbers.
+    told = libpq | {"host": ",".join(name for name, _ in found), "hostaddr": ",".join(number for _, number in found)}
+    if standby and len(found) > 1:
+        # Of one alone it would be asked in vain, by connecting twice.
+        told["target_session_attrs"] = "prefer-standby"
+    return address.set(port=None) if len(names) > 1 else address, told | _ports(address.port, found)
+
+
+def _ports(port: int | None, found: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """One port holds for all; libpq would take it from the address if there were one host."""
+    return {"port": ",".join([str(port)] * len(found))} if port and len(found) > 1 else {}
 
 
 def _resolved(host: str, port: int | None, gate: Gate) -> list[str]:

@@ -52,6 +52,8 @@ class Source:
         self._connection: Connection | None = None
         self._cursor: Any = None
         self._described: tuple[Any, ...] = ()
+        #: every statement that it was asked, by whichever of its tables
+        self._asked: list[None] = []
         #: what reasons call it: the host as listed, for its name may be a secret of the environment
         self.host, self._address = parsed(sqlalchemy, wanted.address)
 
@@ -78,6 +80,11 @@ class Source:
     def dialect(self) -> str:
         """The database's name as SQLAlchemy calls it."""
         return self._open().dialect.name
+
+    @property
+    def statements(self) -> int:
+        """How many statements it was asked."""
+        return len(self._asked)
 
     def columns(self) -> tuple[str, ...]:
         """The names of the source's columns, in order; InputError unless the named ones are among them."""
@@ -136,6 +143,7 @@ class Source:
         asked: list[Any] = list(map(self._sa.literal_column, texts))
         chosen: Any = self._sa.select(*asked).select_from(self._relation)
         chosen = (chosen if where is None else chosen.where(where)).compile(dialect=self._open().dialect)
+        self._asked.append(None)
         with self._worded():
             yield from copied(self._driver, str(chosen), chosen.params, len(columns) == 1)
 
@@ -227,7 +235,8 @@ class Source:
             address = sa.engine.make_url("sqlite://")
         else:
             try:
-                address, settings["connect_args"] = dialled(address, gate, roots, left)
+                # What a standby counts is not what was written at the primary.
+                address, settings["connect_args"] = dialled(address, gate, roots, left, not self.ask.own)
             except InputError as error:
                 raise InputError(f"{self.host}: {error}") from None
         if self.ask.own and address.get_backend_name() == "postgresql":
@@ -256,6 +265,7 @@ class Source:
                 driver.adapters.register_loader(name, TextLoader)
 
     def _asking(self, _: object, cursor: Any, *statement: object) -> None:
+        self._asked.append(None)
         self._cursor = cursor
 
     def _still(self, connection: Connection, left: float) -> None:

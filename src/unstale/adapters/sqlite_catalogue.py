@@ -14,6 +14,7 @@ import numpy as np
 from unstale.adapters import sqlite_members
 from unstale.adapters.sqlite_claims import column
 from unstale.adapters.sqlite_file import SqliteFile
+from unstale.adapters.sqlite_tables import COST
 from unstale.adapters.store_shared import contains
 from unstale.listings.records import CollectionMember
 from unstale.ports import FleetColumns, HostCount, Listing, Price, widened
@@ -21,7 +22,8 @@ from unstale.ports import FleetColumns, HostCount, Listing, Price, widened
 #: rows of the fleet that are turned into columns at a time: more no longer fit the processor's cache
 _CHUNK = 1000
 _COLUMNS = (
-    "s.id, s.host, s.paused, b.failures, s.weight, s.cost, s.shortest, s.longest, b.due, b.last, b.found, b.belief"
+    f"s.id, s.host, s.paused, b.failures, s.weight, {COST}, s.shortest, s.longest, b.due, b.last, b.found, s.cost, "
+    "b.belief"
 )
 #: the columns of a price
 PRICE = ", ".join(Price.__slots__)
@@ -158,7 +160,7 @@ def _joined(blobs: Sequence[bytes | None], width: int) -> bytes:
 
 def _standing(db: apsw.Connection, rows: Iterator[Any], count: int, width: int) -> FleetColumns:
     """Rows of `_COLUMNS` in columns."""
-    whole, floats = np.zeros((4, count), dtype=np.int64), np.zeros((7, count))
+    whole, floats = np.zeros((4, count), dtype=np.int64), np.zeros((8, count))
     beliefs = np.zeros((count, width))
     begin = 0
     while chunk := list(islice(rows, _CHUNK)):
@@ -172,7 +174,7 @@ def _standing(db: apsw.Connection, rows: Iterator[Any], count: int, width: int) 
             beliefs[part] = np.frombuffer(_joined(blobs, width)).reshape(len(chunk), width)
         begin += len(chunk)
     source, host, paused, failures = whole
-    weight, cost, shortest, longest, due, last, found = floats
+    weight, cost, shortest, longest, due, last, found, listed = floats
     hosts, place = np.unique(host, return_inverse=True)
     names: Any = db.execute(
         "SELECT h.name FROM carray(?) w CROSS JOIN hosts h ON h.id = w.value", (column(hosts.tolist()),)
@@ -196,4 +198,5 @@ def _standing(db: apsw.Connection, rows: Iterator[Any], count: int, width: int) 
         beliefs,
         settings,
         Price(*price) if price else None,
+        listed,
     )

@@ -161,10 +161,10 @@ _TABLES = (
     _same("hosts", "id, name", "id"),
     _same(
         "sources",
-        "id, address, kind, weight, cost, host, shortest, longest, options, paused, added_at",
+        "id, address, kind, weight, cost, host, shortest, longest, options, paused, added_at, learned",
         "id",
-        "SELECT id, address, kind, weight, cost, host, shortest, longest, options, paused::int, added_at FROM sources "
-        "ORDER BY id",
+        "SELECT id, address, kind, weight, cost, host, shortest, longest, options, paused::int, added_at, learned "
+        "FROM sources ORDER BY id",
     ),
     _same(
         "beliefs",

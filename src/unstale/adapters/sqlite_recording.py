@@ -9,7 +9,7 @@ import apsw
 from unstale.adapters.store_checks import LONGEST_REASON
 from unstale.adapters.store_shared import NUMBER, answered, elapsed
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Entry
+from unstale.ports import COST_IN, Entry
 
 
 def observe(db: apsw.Connection, entries: Sequence[Entry], epoch: int) -> None:
@@ -46,6 +46,16 @@ def stand(db: apsw.Connection, entries: Sequence[Entry], versions: Sequence[int]
             for e, version in zip(entries, versions, strict=True)
         ],
     )
+    db.executemany(
+        "UPDATE sources SET learned = ? WHERE id = ?",
+        [(e.learned, e.claim.source) for e in entries if e.learned is not None],
+    )
+
+
+def measure_in(db: apsw.Connection, unit: bytes) -> None:
+    """Polls are counted in a unit from now on: what they were found to cost in another one is forgotten."""
+    if db.execute("SELECT value FROM settings WHERE name = ?", (COST_IN,)).get != unit:
+        db.execute("UPDATE sources SET learned = NULL WHERE learned IS NOT NULL")
 
 
 def _after(entry: Entry) -> tuple[float, float, float | None, int]:

@@ -14,6 +14,7 @@ from unstale.adapters.sqlite_catalogue import PRICE
 from unstale.adapters.sqlite_file import worded
 from unstale.adapters.sqlite_schema import connect_reading
 from unstale.adapters.sqlite_shelf import SqliteShelf
+from unstale.adapters.sqlite_tables import COST
 from unstale.adapters.store_shared import observation
 from unstale.errors import StoreError, sentence
 from unstale.ports import Checkpoint, Copy, Epoch, Holding, KeptEntry, Observation, Price
@@ -77,7 +78,7 @@ class SqliteReplica(SqliteShelf):
     def total_cost(self) -> float:
         """What one poll of each source costs, but of those that are paused."""
         with self._reading() as db:
-            return float(db.execute("SELECT total(cost) FROM sources WHERE NOT paused").get or 0.0)
+            return float(db.execute(f"SELECT total({COST}) FROM sources WHERE NOT paused").get or 0.0)
 
     def setting(self, name: str) -> bytes:
         """A named setting, empty if there is none."""

@@ -46,7 +46,7 @@ from unstale.core.checks import number
 from unstale.errors import require
 from unstale.keeper.outcomes import Answer
 from unstale.listings.records import CollectionMember
-from unstale.ports import LEARNER, Claim, Entry, Event, Listing, Price, Setting
+from unstale.ports import COST_IN, LEARNER, Claim, Entry, Event, Listing, Price, Setting
 
 
 class SqliteStore(SqliteReplica):
@@ -142,6 +142,8 @@ class SqliteStore(SqliteReplica):
                     **sqlite_outbox.append(db, new, limit),
                 },
             )
+            if settings and COST_IN in settings:
+                sqlite_recording.measure_in(db, settings[COST_IN])
             db.executemany(
                 "INSERT INTO settings(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
                 (settings or {}).items(),

@@ -111,5 +111,12 @@ CREATE VIEW sched(due, source) AS SELECT b.due, b.source FROM beliefs b CROSS JO
 WHERE NOT s.paused AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.source = b.source);
 """
 
+_V7 = """
+-- what polls of a source were found to cost, in the unit that the setting "cost_in" names; NULL: what it is listed with
+ALTER TABLE sources ADD COLUMN learned REAL;
+"""
+
+#: what a poll of a source costs: what is stated, or what was found
+COST = "CASE WHEN cost = 1 THEN coalesce(learned, cost) ELSE cost END"
 #: the step from version i to version i + 1
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6)
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7)

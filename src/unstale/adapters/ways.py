@@ -190,7 +190,8 @@ def _own_files(means: Means) -> tuple[Path, ...]:
 
 def _in_a_database(address: str, options: Mapping[str, Any], means: Means) -> str:
     if not allowed_database(address, options, means.roots, _own_files(means)):
-        means.gate.check_host(host_of(address))
+        for host in host_of(address).split(","):
+            means.gate.check_host(host)
     return address
 
 

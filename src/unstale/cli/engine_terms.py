@@ -42,5 +42,6 @@ def config_of(settings: Settings) -> EngineConfig:
         first_rate=settings.first_round,
         polls=settings.http.connections,
         lease=2.0 * LONGEST_POLL,
+        cost_in=settings.cost_in,
         contracts={tag: Contract(one.fresh_within, one.target) for tag, one in settings.contracts.items()},
     )

@@ -49,6 +49,8 @@ def _print(case: Explanation) -> None:
     out.print(f"{case.sentence}.", highlight=False, markup=False, soft_wrap=True)
     if case.looked_at:
         out.print(f"{case.looked_at}.", highlight=False, markup=False, soft_wrap=True)
+    if case.costs:
+        out.print(f"{case.costs}.", highlight=False, markup=False, soft_wrap=True)
     if case.copying:
         out.print(f"{case.copying}.", highlight=False, markup=False, soft_wrap=True)
     if case.noise:

@@ -19,7 +19,7 @@ from unstale.adapters.api_terms import ApiTerms
 from unstale.adapters.body_room import BodyRoom
 from unstale.adapters.browser_fetcher import BrowserMeans
 from unstale.adapters.environment import filled, filled_address, hidden
-from unstale.adapters.lineage import LineageFile
+from unstale.adapters.lineage import Lineage, LineageFile
 from unstale.adapters.sandbox import Sandbox
 from unstale.adapters.target_places import target_place
 from unstale.adapters.ways import WAYS, Means, plain_web
@@ -34,6 +34,7 @@ from unstale.ports import CallOff, Claim, Ended, Fetched, Fetcher, Listing, Prog
 
 if TYPE_CHECKING:
     from unstale.adapters.http_fetcher import HttpFetcher
+    from unstale.adapters.lineage_post import LineagePost
 
 #: nobody writes to it
 _NO_HEADERS: Mapping[str, str] = {}
@@ -96,8 +97,9 @@ class Fetchers:
         room = BodyRoom(settings.http.bodies, folder=beside)
         parts = (beside or Path()) / ".unstale.parts"
         self._means = replace(means_of(settings, now), aside=self.sandbox, room=room, parts=parts)
-        file = settings.sql.lineage
-        self._lineage = LineageFile(Path(file), self._means.target, now) if file else None
+        told = settings.sql.lineage
+        self._teller = _teller(told, settings.sql.lineage_token, self._means) if told else None
+        self._lineage = Lineage(self._teller, self._means.target, now) if self._teller else None
         self._made: dict[str, Fetcher] = {}
         #: of those, the ones that need not be awaited
         self._quick: dict[str, QuickFetcher | None] = {}
@@ -159,6 +161,8 @@ class Fetchers:
             await fetcher.close()
         self._made.clear()
         self._quick.clear()
+        if self._teller is not None:
+            await asyncio.to_thread(self._teller.close)
         await self.sandbox.close()
 
     def plain_web(self) -> HttpFetcher:
@@ -223,6 +227,16 @@ class Fetchers:
             seconds = min((kind and kind.seconds) or http.timeout, LONGEST_POLL)
             known = self._usually[name] = seconds, int(http.limit), kind is not None and "http" in kind.schemes
         return known
+
+
+def _teller(place: str, token: str, means: Means) -> LineageFile | LineagePost:
+    """Who takes what is told of copies' runs: a file, or a server at an address."""
+    if "://" not in place:
+        return LineageFile(Path(place))
+    from unstale.adapters.lineage_post import LineagePost
+
+    address = filled_address(place)
+    return LineagePost(address, means.gate, token=filled(token), agent=means.agent, ca_file=means.ca_file)
 
 
 def _shown(claim: Claim, request: Request, fetched: Fetched) -> Fetched:

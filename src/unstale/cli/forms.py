@@ -176,6 +176,15 @@ def objective(name: str, value: Any) -> str:
     return value
 
 
+def cost_in(name: str, value: Any) -> str:
+    """What the budget counts."""
+    from unstale.keeper.costs import UNITS
+
+    if value not in UNITS:
+        raise refused(name, value, "is nothing that polls can be counted in", f"choose from {', '.join(UNITS)}")
+    return str(value)
+
+
 def reference(name: str, value: Any) -> str:
     """The name of an environment variable, `$NAME`, or "" for none."""
     if not isinstance(value, str) or (value and not _REFERENCE.fullmatch(value)):

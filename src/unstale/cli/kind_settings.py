@@ -66,8 +66,12 @@ class Sql:
         "installed, otherwise unstale-tables.db, and the latter wherever it is there already.",
     )
     lineage: str = setting(
-        "", forms.text, "File to which the runs of copies are appended as OpenLineage events, one JSON object a line."
+        "",
+        forms.text,
+        "Where the runs of copies are told as OpenLineage events: a file, one JSON object a line, or the http(s) "
+        "address of a server, to which each is POSTed.",
     )
+    lineage_token: str = setting("", forms.reference, "Environment variable with the token for that server, `$NAME`.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ def _on_change(i: int, given: Any, at: Callable[[str], str]) -> OnChange:
 
 def _sql(own: Sql, at: Callable[[str], str], folder: Path) -> Sql:
     target, lineage = _target(own.target, at) or _usual_target(folder), own.lineage
-    return replace(own, target=target, lineage=at(lineage) if lineage else "")
+    return replace(own, target=target, lineage=_target(lineage, at))
 
 
 def _target(told: str, at: Callable[[str], str]) -> str:

@@ -145,6 +145,11 @@ class Settings:
     budget: float = setting(
         "1000/day", forms.rate, "What all polls together may cost; a poll costs 1 unless its source says otherwise."
     )
+    cost_in: str = setting(
+        "polls",
+        forms.cost_in,
+        "What the budget counts: polls, or calls, rows or bytes, of which polls' use is measured and learned.",
+    )
     objective: str = setting(
         "freshness", forms.objective, "What the budget is spent for: freshness, age, missed, deadline:1h and others."
     )

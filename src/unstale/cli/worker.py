@@ -209,11 +209,12 @@ def _agree(store: PostgresCrew, config: EngineConfig, settings: Settings) -> Eng
     """What all workers go by: the store's word, or this settings file's, if it was changed since."""
     from unstale.cli.service import _written_at
     from unstale.engine.shared_terms import TERMS, SharedTerms, agreed
+    from unstale.ports import COST_IN
 
     own = SharedTerms.of(config, _written_at(settings.path))
     terms, news = agreed(own, store.setting(TERMS))
     if news is not None:
-        store.record([], settings={TERMS: news})
+        store.record([], settings={TERMS: news, COST_IN: terms.cost_in.encode()})
     if not own.same(terms):
         log("terms_differ", {"own": asdict(own), "kept": asdict(terms)})
     return replace(terms.over(config), budget=config.budget)

@@ -14,6 +14,7 @@ from unstale.core.checks import number
 from unstale.engine.contracts import Contract
 from unstale.engine.host_limits import WEEK, HostLimits, opens_in
 from unstale.engine.said import BUDGET, BudgetSaid
+from unstale.keeper.costs import POLLS, stated
 from unstale.keeper.living import learner_of
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.keeper.spending import BURST_SECONDS, LATEST, seconds_to_next_look, usual_burst
@@ -47,6 +48,8 @@ class EngineConfig:
     first_rate: float = 0.0
     #: what is promised of sources, by tag; sources may say more by themselves
     contracts: Mapping[str, Contract] = field(default_factory=dict, compare=False)
+    #: what the budget counts, one of `keeper.costs.UNITS`; what polls use of any but polls is measured and learned
+    cost_in: str = POLLS
 
     def __post_init__(self) -> None:
         number("budget", self.budget, above=0)
@@ -111,6 +114,7 @@ def scheduler_of(
         found=np.minimum(standing.found, now),
         failures=standing.failures,
         paused=standing.paused,
+        stated=stated(standing.listed),
         host=standing.host,
         cap=cap,
     )

@@ -26,9 +26,10 @@ from unstale.engine.outcomes import rows_of
 from unstale.engine.pushing import still_hinted, unworthy
 from unstale.engine.said import BUDGET
 from unstale.engine.store_executor import StoreExecutor
+from unstale.keeper.costs import POLLS
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.logs import Tell
-from unstale.ports import LEARNER, Claim, Clock, Store
+from unstale.ports import COST_IN, LEARNER, Claim, Clock, FleetColumns, Store
 
 #: sources of a fleet that takes seconds to plan, and a moment to look through
 MANY = 100_000
@@ -85,7 +86,7 @@ class LoadedFleet:
                 await self._executor.do(lambda store: store.record([], settings=kept_signals))
             self.stirred = False
             standing, self._promises = await self._executor.do(
-                lambda store: (store.fleet(WIDTH), promised(store, self.config.contracts)), long=True
+                lambda store: (_fleet(store, self.unit), promised(store, self.config.contracts)), long=True
             )
             # Not before: an answer that was recorded meanwhile would look as if it came from the future.
             now = self._clock.now()
@@ -98,7 +99,7 @@ class LoadedFleet:
             self.scheduler.asked[late] = False
             self._longest = self.scheduler.learner.columns.longest.copy()
             self.keep_promises()
-            self.dearest = float(self.scheduler.learner.columns.cost.max(initial=1e-9))
+            self.dear()
             self.taken = np.zeros(len(self.scheduler.ids), np.bool_)
             self.take(self.rows([claim.source for claim in self.held()]))
             await self._collect(standing.settings, now)
@@ -157,8 +158,19 @@ class LoadedFleet:
             await self._executor.do(lambda store: store.set_due(sources, planned, was=was))
         return passed
 
-    def recorded(self, sources: Sequence[int], late: int) -> None:
-        """If a lease ran out, the store has not learned what we have."""
+    @property
+    def unit(self) -> str:
+        """What the budget counts."""
+        return self.config.cost_in
+
+    @property
+    def first_rate(self) -> float:
+        """First polls per second that have an allowance of their own."""
+        return self.config.first_rate
+
+    def recorded(self, sources: Sequence[int], late: int, beyond: float) -> None:
+        """If a lease ran out, the store has not learned what we have. What polls used besides is paid now."""
+        self.bucket.spend(beyond)
         self.taken[self.rows(sources)] = False
         self.outdated = self.outdated or late > 0
 
@@ -170,6 +182,11 @@ class LoadedFleet:
         """The host whose limits hold for a source."""
         return self.config.hosts[int(self.scheduler.host[row])] or host_of(claim.address)
 
+    def dear(self) -> None:
+        """What polls cost was learned since: if it is much else, the fleet is read anew, for it has another pace."""
+        self.dearest = float(self.scheduler.learner.columns.cost.max(initial=1e-9))
+        self.outdated = self.outdated or self.scheduler.costs_moved()
+
     def keep_promises(self) -> None:
         """What contracts allow moves with what is believed of change rates."""
         keep_promises(self.scheduler, self._promises, self._longest)
@@ -178,3 +195,10 @@ class LoadedFleet:
         """Hosts may have asked for other spacings since."""
         for number, name in enumerate(self.config.hosts[: len(self.scheduler.cap)]):
             self.scheduler.cap[number] = self._host_limits.cap(name) if name else math.inf
+
+
+def _fleet(store: Store, unit: str) -> FleetColumns:
+    """The fleet, with what its polls were found to cost in this unit and no other."""
+    if (store.setting(COST_IN) or POLLS.encode()) != unit.encode():
+        store.record([], settings={COST_IN: unit.encode()})
+    return store.fleet(WIDTH)

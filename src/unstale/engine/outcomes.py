@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from unstale.engine.judge import changed_when
 from unstale.frozen import quickly_made
+from unstale.keeper.costs import POLLS
+from unstale.keeper.costs import used as used_of
 from unstale.keeper.outcomes import Answer
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.listings.records import ListingPoll
@@ -83,16 +85,34 @@ def rows_of(scheduler: Scheduler, sources: Sequence[int]) -> Integers:
     return mine
 
 
-def entries_of(scheduler: Scheduler, batch: Sequence[PollOutcome]) -> tuple[list[Entry], list[PollOutcome]]:
-    """Teach the scheduler what polls found: entries to record, and of which polls; sources that are gone have none."""
+class TaughtBatch(NamedTuple):
+    """Entries to record, and of which polls; what the budget owes for them beyond what polls were expected to use."""
+
+    entries: list[Entry]
+    polls: list[PollOutcome]
+    beyond: float
+
+
+def entries_of(
+    scheduler: Scheduler, batch: Sequence[PollOutcome], unit: str = POLLS, first: float = 0.0
+) -> TaughtBatch:
+    """Teach the scheduler what polls found; sources that are gone have no entries.
+
+    `unit` is what the budget counts. First polls that had an allowance of their own (`first` a second) owe nothing.
+    """
     rows = rows_of(scheduler, [outcome.claim.source for outcome in batch])
     by_source = dict(zip(scheduler.ids[rows].tolist(), rows.tolist(), strict=True))
     mine = [outcome for outcome in batch if outcome.claim.source in by_source]
     which = np.array([by_source[outcome.claim.source] for outcome in mine], dtype=np.int64)
     said = [changed_when(o.claim, o.answer, o.fetched) for o in mine]
+    columns, answered = scheduler.learner.columns, np.array([o.answer is not Answer.FAILED for o in mine], np.bool_)
+    expected = columns.cost[which]
+    used = expected if unit == POLLS else np.array([math.nan if o.by_peer else _used(unit, o.fetched) for o in mine])
+    beyond = scheduler.pay(which, used, answered) if unit != POLLS else np.zeros(len(mine))
+    learned = columns.cost[which]
     due = scheduler.decide(
         which,
-        np.array([o.answer is not Answer.FAILED for o in mine], dtype=np.bool_),
+        answered,
         np.array([o.fetched.polled_at for o in mine]),
         np.array([o.answer is Answer.CHANGED for o in mine], dtype=np.bool_),
         np.array([math.nan if at is None else at for at in said]),
@@ -100,9 +120,9 @@ def entries_of(scheduler: Scheduler, batch: Sequence[PollOutcome]) -> tuple[list
         np.array([o.by_peer for o in mine], dtype=np.bool_),
         np.array([bool(o.fetched.via) and not o.by_peer for o in mine], dtype=np.bool_),
     )
-    columns = scheduler.learner.columns
     beliefs, size = columns.rows[which].tobytes(), 8 * columns.rows.shape[1]
-    costs, told = columns.cost[which].tolist(), scheduler.told[which].tolist()
+    costs, told = (expected + beyond).tolist(), scheduler.told[which].tolist()
+    dear = np.where(learned == expected, math.nan, learned).tolist()
     entries = [
         Entry(
             o.claim,
@@ -117,7 +137,13 @@ def entries_of(scheduler: Scheduler, batch: Sequence[PollOutcome]) -> tuple[list
             cost,
             o.fetched.requests,
             None if math.isnan(by) else by,
+            None if math.isnan(new) else new,
         )
-        for i, (o, at, when, cost, by) in enumerate(zip(mine, due.tolist(), said, costs, told, strict=True))
+        for i, (o, at, when, cost, by, new) in enumerate(zip(mine, due.tolist(), said, costs, told, dear, strict=True))
     ]
-    return entries, mine
+    beside = [first > 0.0 and math.isinf(o.claim.last) and not o.claim.failures for o in mine]
+    return TaughtBatch(entries, mine, float(beyond[~np.array(beside, dtype=np.bool_)].sum()))
+
+
+def _used(unit: str, fetched: Fetched) -> float:
+    return used_of(unit, max(fetched.calls, fetched.requests), fetched.rows, fetched.received)

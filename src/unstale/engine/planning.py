@@ -72,6 +72,7 @@ class Planning:
         until = next_plan(fleet.scheduler, fleet.config, now)
         until = min(until, first.end) if first.rate else until
         async with fleet.lock:
+            fleet.dear()
             fleet.cap_hosts()
             fleet.keep_promises()
             spare = fleet.config.spare(fleet.scheduler, fleet.bucket.level(now), now)

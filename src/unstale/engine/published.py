@@ -32,6 +32,7 @@ def told_plan(
         "burst": config.burst,
         "objective": config.objective,
         "in_parts": parts is not None,
+        "cost_in": config.cost_in,
     }
     facts = [member.facts for member in crew]
     view = {

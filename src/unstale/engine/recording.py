@@ -38,8 +38,19 @@ class Learning(Protocol):
     async def relearn(self) -> None:
         """Forget what was learned and may not be in the store."""
 
-    def recorded(self, sources: Sequence[int], late: int) -> None:
-        """Their outcomes are in the store, but for so many whose claims were no longer held."""
+    def recorded(self, sources: Sequence[int], late: int, beyond: float) -> None:
+        """Their outcomes are in the store, but for so many whose claims were no longer held.
+
+        `beyond` is what the polls have used besides what they were expected to.
+        """
+
+    @property
+    def unit(self) -> str:
+        """What the budget counts."""
+
+    @property
+    def first_rate(self) -> float:
+        """First polls per second that have an allowance of their own."""
 
 
 class Recorder:
@@ -123,11 +134,11 @@ class Recorder:
     async def _record(self, batch: Sequence[PollOutcome]) -> None:
         sources = [outcome.claim.source for outcome in batch]
         scheduler = await self._learning.scheduler_for(sources)
-        entries, mine = entries_of(scheduler, batch)
+        entries, mine, beyond = entries_of(scheduler, batch, self._learning.unit, self._learning.first_rate)
         held = await self._executor.do(lambda store: store.record(entries))
         del self.done[: len(batch)]
         late = self.counters.count(mine, held, self._tell)
         self.counters.dropped += len(batch) - len(mine)
-        self._learning.recorded(sources, late)
+        self._learning.recorded(sources, late, beyond)
         if self.heard is not None:
             await self.heard([outcome for outcome, one in zip(mine, held, strict=True) if one])

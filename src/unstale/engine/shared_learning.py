@@ -24,6 +24,7 @@ from unstale.engine.host_limits import HostLimits
 from unstale.engine.lessons import tallied
 from unstale.engine.store_executor import StoreExecutor
 from unstale.engine.tallies import packed, standing_of
+from unstale.keeper.costs import POLLS
 from unstale.keeper.scheduler import Scheduler
 from unstale.ports import LEARNER, Clock, FleetColumns, SharedStore
 
@@ -52,6 +53,8 @@ class PublishedPlan:
     objective: str = ""
     #: whether the fleet is planned in parts, whose sketches go by what is told of polls
     in_parts: bool = False
+    #: what the budget counts
+    cost_in: str = POLLS
 
     def burst_of(self, share: float) -> float:
         """What a worker with a share of the budget may spend at once: together they have one burst, each has a poll."""
@@ -116,8 +119,19 @@ class SharedLearning:
     async def relearn(self) -> None:
         """There is no fleet here that could be wrong."""
 
-    def recorded(self, sources: Sequence[int], late: int) -> None:
-        """Each was paid for as if it were the dearest."""
+    @property
+    def unit(self) -> str:
+        """What the budget counts, as the planner tells."""
+        return self.plan.cost_in
+
+    @property
+    def first_rate(self) -> float:
+        """First polls per second that have an allowance of their own."""
+        return self._config.first_rate
+
+    def recorded(self, sources: Sequence[int], late: int, beyond: float) -> None:
+        """Each was paid for as if it were the dearest; what they used besides is paid now."""
+        self._paid(beyond)
         for source in sources:
             self._paid(self._cost.get(source, self.plan.dearest) - self.plan.dearest)
         if self._batch is not None and not late and len(self._tallies) < MOST_TALLIES:

@@ -1,4 +1,4 @@
-"""What all workers on a store go by, kept in the store: budget, burst, objective and the allowance for first polls.
+"""What all workers on a store go by, kept in the store: budget and what it counts, burst, objective, first polls.
 
 Rules of this file:
 1. Who is elected changes nothing: a planner goes by what the store keeps, not by the settings file beside it.
@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from unstale.core.checks import number
 from unstale.engine.config import EngineConfig
 from unstale.errors import InputError
+from unstale.keeper.costs import POLLS
 
 #: the setting of a store that holds them
 TERMS = "terms"
@@ -35,11 +36,14 @@ class SharedTerms:
     objective: str
     first_rate: float
     changed_at: float
+    cost_in: str = POLLS
 
     @staticmethod
     def of(config: EngineConfig, changed_at: float) -> SharedTerms:
         """The terms of one worker's settings."""
-        return SharedTerms(config.settled, config.burst, config.objective, config.first_rate, changed_at)
+        return SharedTerms(
+            config.settled, config.burst, config.objective, config.first_rate, changed_at, config.cost_in
+        )
 
     @staticmethod
     def read(value: bytes) -> SharedTerms | None:
@@ -68,6 +72,7 @@ class SharedTerms:
             burst=self.burst,
             objective=self.objective,
             first_rate=self.first_rate,
+            cost_in=self.cost_in,
         )
 
 

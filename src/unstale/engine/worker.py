@@ -28,6 +28,7 @@ from unstale.engine.shared_learning import PublishedPlan, SharedLearning
 from unstale.engine.store_executor import StoreExecutor
 from unstale.engine.turns import Turns
 from unstale.errors import StoreError
+from unstale.keeper.costs import POLLS
 from unstale.logs import Tell, logged
 from unstale.ports import Aside, Claim, Clock, SharedStore
 
@@ -183,6 +184,7 @@ class Worker:
             said.get("burst", 0.0) / said.get("rate", 1.0),
             said.get("objective", ""),
             said.get("in_parts", False),
+            said.get("cost_in", POLLS),
         )
         self.bucket.set(share, plan.burst_of(share))
         self._beat_at = now + LIFE

@@ -100,6 +100,11 @@ class Collected(PushedSignals):
         told = np.asarray(told, np.float64)[mine]
         return self.told(int(self.number[row]), now, members[mine].astype(np.int64), told, hole, price)
 
+    def costs(self, rows: Integers) -> None:
+        """What polls of these rows cost was learned: listing polls among them cost that."""
+        mine = self.number[rows] >= 0
+        self.collections.cost[self.number[rows[mine]]] = self._learner.columns.cost[rows[mine]]
+
     def shows(self, row: int, entries: int) -> None:
         """The collection in this row shows only so many of its last changes."""
         self.collections.entries[self.number[row]] = float(entries)

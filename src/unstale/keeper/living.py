@@ -12,6 +12,7 @@ from unstale.core.checks import Floats, number, numbers
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.state import restore
 from unstale.errors import InputError, require, sentence
+from unstale.keeper.costs import stated
 
 Source = int | str
 #: what is given about each source in numbers
@@ -66,6 +67,12 @@ class Given:
     shortest: list[float] = field(default_factory=list)
     longest: list[float] = field(default_factory=list)
     host: list[str] = field(default_factory=list)
+    #: whether somebody has stated its cost
+    stated: list[bool] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        # A scheduler that an older version saved says nothing of it.
+        self.stated = self.stated or stated(np.array(self.cost, dtype=np.float64)).tolist()
 
     def add(
         self,
@@ -88,6 +95,12 @@ class Given:
         self.shortest += [shortest] * count
         self.longest += [longest] * count
         self.host += [host] * count
+        self.stated += stated(np.array(dear)).tolist()
+
+    def learn(self, rows: Sequence[int], cost: Sequence[float]) -> None:
+        """What polls of some are expected to cost."""
+        for row, one in zip(rows, cost, strict=True):
+            self.cost[row] = one
 
     def edit(self, row: int, name: str, value: float | str) -> None:
         """Another value for one source."""
@@ -107,16 +120,18 @@ class Given:
             "change the other first",
         )
         getattr(self, name)[row] = checked
+        if name == "cost":
+            self.stated[row] = bool(stated(np.array(checked)))
 
     def remove(self, row: int) -> None:
         """Forget one source."""
-        for column in (self.weight, self.cost, self.shortest, self.longest, self.host):
+        for column in (self.weight, self.cost, self.shortest, self.longest, self.host, self.stated):
             del column[row]
 
     def columns(self) -> dict[str, np.ndarray]:
         """All of it as arrays."""
         made: dict[str, np.ndarray] = {name: np.array(getattr(self, name), dtype=np.float64) for name in GIVEN}
-        return made | {"host": np.array(self.host, dtype=str)}
+        return made | {"host": np.array(self.host, dtype=str), "stated": np.array(self.stated, dtype=np.bool_)}
 
     @classmethod
     def none(cls) -> Given:

@@ -193,6 +193,7 @@ class NamedFleet(FleetRows):
             found=np.minimum(living["found"], living["answered"]),
             failures=living["failures"],
             paused=paused,
+            stated=given["stated"],
             host=host,
             cap=np.array([self.host_cap.get(name, math.inf) if name else math.inf for name in hosts] or [math.inf]),
         )

@@ -24,6 +24,7 @@ class Outcome:
     where the source tells it, is when its latest change happened; `not_before` until when it asks to be left alone.
     `by_peer` is a look of another's that we were told of: it teaches as ours do, but our own turn stays where it was.
     `followed` is a look at a replica, which will look again at `not_before`: that is the time to ask it again.
+    `used` is what the poll has used of the budget, where that is measured; without it, it is what was expected.
     """
 
     source: int | str
@@ -33,3 +34,4 @@ class Outcome:
     not_before: float = -math.inf
     by_peer: bool = False
     followed: bool = False
+    used: float | None = None

@@ -9,7 +9,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from unstale.core.checks import Floats
 from unstale.core.learning.learner import Learner
 from unstale.keeper.collected import Collected
+from unstale.keeper.due_times import DueTimes
+from unstale.keeper.paying import PaidRows
 
 Integers = NDArray[np.int64]
 Bits = NDArray[np.bool_]
@@ -38,19 +40,11 @@ class RowState(TypedDict, total=False):
     paused: Bits
     host: Integers
     cap: Floats
+    #: whose costs somebody has stated: they are not learned
+    stated: Bits
 
 
-class DueTimes(NamedTuple):
-    """When the sources of a fleet are due, in columns, and after which poll: it shows later who was asked for."""
-
-    ids: Integers
-    due: Floats
-    answered: Floats
-    failures: Integers
-    asked: Bits
-
-
-class FleetRows:
+class FleetRows(PaidRows):
     """A fleet in columns; row i is source number `ids[i]`, ids rising. `unstale.Scheduler` gives them names and life.
 
     `due_at` is when each is due as far as was told. `host` numbers the hosts, `cap` are their most polls per second.
@@ -62,6 +56,7 @@ class FleetRows:
         self.answered = np.array(state.get("answered", np.full(count, -np.inf)), dtype=np.float64)
         self.failures = state.get("failures", none).astype(np.int64)
         self.paused = state.get("paused", np.zeros(count, np.bool_))
+        self.stated = state.get("stated", np.zeros(count, np.bool_))
         self.host = state.get("host", none)
         self.cap = state.get("cap", np.full(int(self.host.max(initial=0)) + 1, np.inf))
         self.surcharge = np.ones(len(self.cap))
@@ -86,6 +81,8 @@ class FleetRows:
             known, np.maximum(state["found"], 0.0) if "found" in state else self.answered, np.inf
         )
         columns.last[:] = np.where(known & (self.failures == 0) & ~self.paused, self.answered, np.inf)
+        #: what a poll of each cost when the fleet was made, by which its mean interval was found
+        self._cost = float(columns.cost[~self.paused].sum())
 
     def awake(self) -> Bits:
         """Which sources wait for a poll whose time the price decides."""

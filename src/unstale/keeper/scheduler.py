@@ -103,8 +103,9 @@ class Scheduler(NamedFleet):
         """Take sources up; they are due at once, as far as the budget allows.
 
         A source is named by text or a whole number. `weight` is how much it matters, `cost` what a poll of it takes
-        from the budget: one for all, or one each. No poll comes sooner after another than `shortest` seconds, nor
-        later than `longest`; text like "15m" says its own unit. Sources of one `host` share its cap.
+        from the budget: one for all, or one each; where it is 1, outcomes may tell what polls `used`. No poll comes
+        sooner after another than `shortest` seconds, nor later than `longest`; text like "15m" says its own unit.
+        Sources of one `host` share its cap.
         """
         new = [sources] if isinstance(sources, int | str) else list(sources)
         self.given.add(new, weight, cost, seconds(shortest, "shortest"), seconds(longest, "longest"), host)
@@ -223,6 +224,13 @@ class Scheduler(NamedFleet):
             return
         told, rows = list(batch.values()), np.array(list(batch), dtype=np.int64)
         answers = [_answer(outcome) for outcome in told]
+        used = np.array([math.nan if o.used is None else o.used for o in told], dtype=np.float64)
+        if not np.isnan(used).all():
+            ours, answered = self.held[rows], [answer is not Answer.FAILED for answer in answers]
+            beyond = self.pay(rows, used, np.array(answered, dtype=np.bool_))
+            # Of what was polled without being taken nothing is paid yet.
+            self._allowance.spend(float(np.where(ours, beyond, np.nan_to_num(used)).sum()))
+            self.given.learn(rows.tolist(), self.learner.columns.cost[rows].tolist())
         self.held[rows] = False
         self.decide(
             rows,
@@ -261,6 +269,9 @@ class Scheduler(NamedFleet):
     def _replan(self, now: float) -> None:
         """Look at the fleet as a whole now and then, find the price, and move what is due at other times by it."""
         assert self.budget is not None
+        if self.costs_moved():
+            self._edited = True
+            self._settle()
         learner, allowance = self.learner, self._allowance
         look = seconds_to_next_look(learner.columns.cost, learner.scale, self.budget)
         until = now + max(look, allowance.gap)

@@ -3,6 +3,7 @@
 from unstale.ports.crew import Crew, Parts, SharedHosts, SharedStore
 from unstale.ports.progress import COPYING, Progress
 from unstale.ports.records import (
+    COST_IN,
     LEARNER,
     MILLIONTHS,
     Body,
@@ -65,6 +66,7 @@ from unstale.ports.world import (
 
 __all__ = [
     "COPYING",
+    "COST_IN",
     "LEARNER",
     "MILLIONTHS",
     "Announced",

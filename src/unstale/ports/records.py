@@ -11,6 +11,8 @@ from unstale.keeper.outcomes import Answer
 
 #: the setting that holds the learner's shared state; every state it has had is kept while observations need it
 LEARNER = "learner"
+#: the setting that names the unit in which polls were found to cost what they do; in another one nothing is known
+COST_IN = "cost_in"
 #: the name of a setting and its value
 Setting = tuple[str, bytes]
 #: a store counts in whole numbers: what polls cost is counted in millionths
@@ -103,6 +105,8 @@ class Entry:
     requests: int = 1
     #: when the signal that made us poll said that it changed, if the belief was taught by it
     told: float | None = None
+    #: what polls of it are expected to cost from now on; None: what was expected before
+    learned: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class Claims(Protocol):
         False marks an entry whose claim is no longer held: it was recorded before, or came too late, and is dropped.
         A body that equals the newest copy, or comes with UNCHANGED, makes no version: it only renews what came with
         it. The setting `LEARNER` begins an epoch when it is new: the entries beside it belong to the epoch before,
-        all later ones to it.
+        all later ones to it. With another `COST_IN` what polls were found to cost is forgotten.
         """
 
     def waiting(self, until: float) -> list[tuple[int, float]]:
@@ -198,7 +198,7 @@ class Counted(Protocol):
         """
 
     def total_cost(self) -> float:
-        """What one poll of each source costs, but of those that are paused."""
+        """What one poll of each source costs, but of those that are paused: as it is listed, or was found to."""
 
 
 class Entries(Protocol):

@@ -37,6 +37,8 @@ class FleetColumns:
     beliefs: Floats
     settings: Mapping[str, bytes]
     price: Price | None
+    #: the costs as sources are listed: where they say none, which is 1, `cost` is what polls were found to cost
+    listed: Floats
 
 
 @dataclass(frozen=True, slots=True)

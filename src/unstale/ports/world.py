@@ -88,11 +88,13 @@ class Fetched:
     spacing: float = 0.0
     via: str = ""
     not_before: float = -math.inf
-    #: requests that were sent for it, redirects and robots.txt included
+    #: requests that were sent for it, redirects and robots.txt included, or statements that a database was asked
     requests: int = 1
     #: what the host says that it may still be asked, and the calls that its quota was asked for
     rate_limit: RateLimit | None = None
     calls: int = 1
+    #: rows of tables, or records, that were read
+    rows: int = 0
 
 
 class Clock(Protocol):

@@ -62,6 +62,7 @@ EXPLANATION = model(
         sentence=text(2000),
         noise=text(2000),
         looked_at=text(2000),
+        costs=text(200),
         copying=text(2000),
         bound=text(2000),
         half_life=maybe(shapes.LENGTH),

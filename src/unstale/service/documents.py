@@ -242,6 +242,7 @@ def explanation(one: Explanation) -> dict[str, Any]:
             "sentence": one.sentence,
             "noise": one.noise,
             "looked_at": one.looked_at,
+            "costs": one.costs,
             "copying": one.copying,
             "interval": one.interval,
             "bound": one.bound,

@@ -10,6 +10,7 @@ from unstale.core.learning.mixture import favoured
 from unstale.core.roots.falling import falls_to
 from unstale.engine.collecting import SIGNALS
 from unstale.engine.pricing import DEARER
+from unstale.keeper.costs import POLLS, stated
 from unstale.listings.records import CHANNELS
 from unstale.ports import ReadStore
 from unstale.secrecy import shown_address
@@ -56,7 +57,21 @@ def explain(store: ReadStore, moment: Moment, source: int, running: bool | None 
         noise="" if noisy is None else noisy.sentence(source),
         looked_at=looked_at(store, found[source]),
         copying=next((one.sentence for one in under_way if one.listing.id == source), ""),
+        costs=_costs(moment, row, view),
     )
+
+
+def _costs(moment: Moment, row: int, view: SourceView) -> str:
+    """What a poll takes from a budget that does not count polls, and how that is known."""
+    unit, cost = moment.config.cost_in, float(moment.standing.cost[row])
+    if unit == POLLS:
+        return ""
+    about = f"{cost:,.0f} {unit[:-1] if round(cost) == 1 else unit}"
+    if stated(moment.standing.listed[row]):
+        return f"a poll of it costs {about}, as is stated of it"
+    if math.isinf(view.checked_at):
+        return f"a poll of it counts as {about} until one has shown what it takes"
+    return f"a poll of it costs about {about}, as its polls have shown"
 
 
 def _told_of(store: ReadStore, moment: Moment, view: SourceView) -> str:

@@ -32,7 +32,7 @@ from unstale.service.terms import Terms
 #: the columns of a fleet that have a row per source
 _BY_ROW = (
     *("source", "weight", "cost", "shortest", "longest", "host"),
-    *("paused", "due", "last", "found", "failures", "beliefs"),
+    *("paused", "due", "last", "found", "failures", "beliefs", "listed"),
 )
 #: the setting in which an engine tells of itself
 ENGINE = "engine"

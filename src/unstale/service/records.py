@@ -202,6 +202,8 @@ class Explanation:
     looked_at: str = ""
     #: how far its copy is that is under way, empty if none is
     copying: str = ""
+    #: what a poll of it costs, where budgets count something else than polls, and how that is known
+    costs: str = ""
 
 
 @dataclass(frozen=True, slots=True)

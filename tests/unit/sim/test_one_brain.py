@@ -73,7 +73,7 @@ def test_engine_simulator_backtest_and_own_loop_decide_the_same_to_the_last_bit(
         own.record(Outcome(i, "changed" if changed else "unchanged", at))
         answer = Answer.CHANGED if changed else Answer.UNCHANGED
         poll = PollOutcome(Claim(i, 1, "memory:", "memory", at), answer, Fetched(answer, at), None)
-        ((entry,), _) = entries_of(engine, [poll])
+        ((entry,), *_) = entries_of(engine, [poll])
         if following == following:
             assert entry.due == following
             assert own.due_of(i) == following
@@ -109,6 +109,7 @@ def in_an_engine(objective: str, price: float) -> Scheduler:
         beliefs=np.zeros((N, WIDTH)),
         settings={},
         price=None,
+        listed=ones,
     )
     scheduler, _ = scheduler_of(standing, EngineConfig(N / MEAN, objective=objective), 0.0, HostLimits())
     scheduler.price = price

@@ -26,7 +26,7 @@ export async function source(place, context) {
     const tags = [one.options.tags ?? []].flat();
     if (one.options.title) document.title = `${one.options.title.slice(0, 100)} · Unstale`;
     fill(parts.head, one.options.title ? h("h2", { class: "title" }, one.options.title) : null, h("p", { class: "address" }, icon(one.id), address(one.address)),
-      tags.length ? h("p", { class: "tags" }, tags.map((tag) => h("a", { class: "chip", href: `#/sources?${new URLSearchParams({ search: term("tag", tag) })}` }, short(tag, 40)))) : null, h("p", { class: "why" }, why.sentence), why.copying ? h("p", { class: "why" }, why.copying) : null,
+      tags.length ? h("p", { class: "tags" }, tags.map((tag) => h("a", { class: "chip", href: `#/sources?${new URLSearchParams({ search: term("tag", tag) })}` }, short(tag, 40)))) : null, h("p", { class: "why" }, why.sentence), why.costs ? h("p", { class: "why" }, why.costs) : null, why.copying ? h("p", { class: "why" }, why.copying) : null,
       operator() ? h("p", {}, h("a", { href: `#/news?${new URLSearchParams({ of: one.address })}` }, "Tell somebody of its changes")) : null,
       h("dl", { class: "tiles" },
         tile("fresh now", percent(one.fresh), `expected age ${one.checked_at ? span(one.age) : "unknown"}`),
