@@ -183,7 +183,7 @@ MUTANTS = [
     Mutant(
         "record (SQLite): old observations are kept for ever",
         "src/unstale/adapters/sqlite_store.py",
-        "drop_old(db, now, limit, len(mine))",
+        "drop_old(db, now, limit, self._retention.last_old(), len(mine))",
         "pass",
         _STORE,
     ),

@@ -36,11 +36,15 @@ class Retention:
     A clock that jumps forward by years makes nothing old. With `steady`, a monotonic clock, the limit moves on no
     faster than that one; across restarts it stands still, and it is never later than the wall clock allows. Without,
     times are taken for what they say.
+
+    Nor does a clock that was set back: it dates what is recorded years before it was. So the limit is noted now and
+    then with the last observation that there was, and whatever came after one of these is no older than that.
     """
 
     def __init__(self, horizon: float, steady: Callable[[], float] | None) -> None:
         self._horizon, self._steady = horizon, steady
         self._at = self._kept = math.nan
+        self._marks: list[tuple[float, int]] = []
         self._limit: float | None = None
         self._dropping = False
 
@@ -53,7 +57,9 @@ class Retention:
         oldest = db.execute("SELECT polled_at FROM observations ORDER BY token LIMIT 1").get
         if self._limit is None:
             known = db.execute("SELECT value FROM settings WHERE name = ?", (RETAINED,)).get
-            self._kept = float(known) if known else -math.inf
+            first, *marks = known.decode().split() if known else [""]
+            self._marks = [(float(limit), int(token)) for limit, _, token in (one.partition(":") for one in marks)]
+            self._kept = float(first) if known else -math.inf
             self._limit = self._kept if known else min(latest, latest if oldest is None else oldest)
             self._at = here
         # It is not set back with the wall clock: that may be set forward again.
@@ -62,13 +68,24 @@ class Retention:
             # What was recorded before a time in which nothing ran is gone: the limit steps over that time.
             self._limit = oldest
         self._dropping = oldest is not None and oldest <= self._limit
+        if not self._marks or self._limit - self._marks[-1][0] >= _GAP * self._horizon:
+            token = db.execute("SELECT max(token) FROM observations").get or 0
+            self._marks = [one for one in self._marks if self._limit - one[0] < self._horizon] + [(self._limit, token)]
+            self._kept = -math.inf
         if abs(self._limit - self._kept) >= KEPT:
             self._kept = self._limit
+            said = " ".join([repr(self._limit), *(f"{limit!r}:{token}" for limit, token in self._marks)])
             db.execute(
                 "INSERT INTO settings(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-                (RETAINED, repr(self._limit).encode()),
+                (RETAINED, said.encode()),
             )
         return min(self._limit, latest)
+
+    def last_old(self) -> float:
+        """The last observation that can be as old as the horizon; whatever the later ones say, they are not."""
+        if self._steady is None or self._limit is None:
+            return math.inf
+        return next((token for limit, token in self._marks if self._limit - limit < self._horizon), math.inf)
 
 
 def checkpoint(db: apsw.Connection, entries: Iterable[Entry], horizon: float) -> None:
@@ -83,15 +100,16 @@ def forget(db: apsw.Connection, sources: Iterable[int]) -> None:
     db.executemany(_FOLD + "source = ?", which)
 
 
-def drop_old(db: apsw.Connection, now: float, limit: float, recorded: int) -> None:
+def drop_old(db: apsw.Connection, now: float, limit: float, last_old: float, recorded: int) -> None:
     """Drop what is dated before the limit and checkpointed, from the old end.
 
     Age is decided by tokens where clocks jumped: what was recorded before something old is old, even if it is dated
-    in the future; what is dated within the horizon stays.
+    in the future; what is dated within the horizon stays, and so does what came after the last that can be old.
     """
     last = db.execute(
-        "SELECT max(token) FROM (SELECT token, polled_at FROM observations ORDER BY token LIMIT ?) WHERE polled_at < ?",
-        (_LOOKS * recorded, limit),
+        "SELECT max(token) FROM (SELECT token, polled_at FROM observations ORDER BY token LIMIT ?) "
+        "WHERE polled_at < ? AND token <= ?",
+        (_LOOKS * recorded, limit, last_old),
     ).get
     if last is None:
         return

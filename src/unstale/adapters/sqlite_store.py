@@ -157,7 +157,7 @@ class SqliteStore(SqliteReplica):
                 )
                 db.execute("DELETE FROM prices WHERE at < ?", (self._retention.limit(db, price.at),))
             if mine:
-                drop_old(db, now, limit, len(mine))
+                drop_old(db, now, limit, self._retention.last_old(), len(mine))
         with self._reading() as db:
             sqlite_copies.relax(db, [e.body for e, _, _ in new if e.body])
         return [entry.claim.token in held for entry in entries]

@@ -68,6 +68,20 @@ def test_a_jump_and_back_drops_nothing_that_is_not_old(run: Run, jump: float) ->
     assert run.kept() <= 130
 
 
+def test_what_is_dated_years_back_is_kept_as_long_as_the_rest(run: Run) -> None:
+    run.days(1)
+    run.jump = -10 * YEAR
+    run.days(5)
+    run.jump = 0.0
+    run.days(5)
+    run.store.close()
+    run.open()
+    run.days(60)
+    assert run.kept() == 71
+    run.days(300)
+    assert run.kept() == pytest.approx(91, abs=5)
+
+
 def test_time_in_which_nothing_ran_makes_nothing_old(run: Run) -> None:
     run.days(60)
     run.store.close()

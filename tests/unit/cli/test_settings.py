@@ -171,7 +171,7 @@ def test_hosts() -> None:
         ("[http]\nspaceing = '1s'", "setting 'http.spaceing' is unknown: did you mean 'http.spacing'?"),
         ("budgett = '1/day'", "setting 'budgett' is unknown: did you mean 'budget'?"),
         ("[htpp]\nagent = 'x'", "setting 'htpp' is unknown: did you mean 'http'?"),
-        ("[sql]\nzzz = 1", "setting 'sql.zzz' is unknown: there are target, lineage"),
+        ("[sql]\nzzz = 1", "setting 'sql.zzz' is unknown: there are target, lineage, lineage_token"),
         ("[hosts.'a.org']\nbudgt = 1", "setting 'hosts.a.org.budgt' is unknown: did you mean 'hosts.a.org.budget'?"),
         ("budget = 1000", 'budget 1000 must be a rate: write it like "1000/day" or "3/s"'),
         ("budget = '0/day'", 'budget 0.0 must be a finite number above 0: write it like "1000/day"'),
