@@ -121,14 +121,14 @@ def test_every_change_is_told_at_least_once_and_in_order(tmp_path: Path) -> None
     store = SqliteStore(path)
     events = store.counters()["events"]
     assert events > ROUNDS
-    versions = sum(store.versions(source)[0] for source in range(1, 21))
+    versions = sum(max(store.versions(source), default=0) for source in range(1, 21))
     assert events == versions == store.counters()["changed"]
     logged = [told(line) for line in log.read_bytes().decode().split("\n")[:-1]]
     assert in_order([number for number, _, _ in logged]) == list(range(1, events + 1))
     for heard in (logged, taken):
         assert {number for number, _, _ in heard} == set(range(1, events + 1))
         for source in range(1, 21):
-            (newest, *_) = store.versions(source)
+            newest = max(store.versions(source), default=0)
             assert in_order([version for _, one, version in heard if one == source]) == list(range(1, newest + 1))
     # The kills did fall between telling and recording it.
     assert len(logged) + len(taken) > 2 * events
@@ -145,7 +145,8 @@ def test_through_apprise_too(tmp_path: Path) -> None:
     assert events > 8
     assert in_order([number for number, _, _ in taken]) == list(range(1, events + 1))
     for source in range(1, 21):
-        (newest, *_) = store.versions(source)
+        # On a busy machine the lives were too short to poll everybody.
+        newest = max(store.versions(source), default=0)
         assert in_order([version for _, one, version in taken if one == source]) == list(range(1, newest + 1))
     store.close()
 

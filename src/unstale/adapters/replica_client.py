@@ -108,7 +108,9 @@ class ReplicaClient:
         if not good:
             raise ReplicaError("no replica has a copy: " + "; ".join(answer.reason for answer in answers))
         best, body = await self._best(upstream, source, good)
-        behind = [answer for answer in good if answer.as_of < best.as_of and answer.etag != best.etag]
+        # Who was asked twice may have polled in between: it is not behind itself.
+        older = (answer for answer in good if answer.replica != best.replica and answer.as_of < best.as_of)
+        behind = [answer for answer in older if answer.etag != best.etag]
         await asyncio.gather(*(self._tell(upstream, answer, source, best) for answer in behind))
         return Freshest(
             best,

@@ -104,6 +104,19 @@ def test_those_behind_are_told() -> None:
     assert slow[-1] == "POST /api/v1/sources/7/hint HTTP/1.1"
 
 
+def test_who_polled_between_two_questions_is_not_behind_itself() -> None:
+    before, after = speech(5, b"new"), speech(1, b"newer")
+
+    async def polling(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await (after if b"GET" in heads[id(reader)] else before)(reader, writer)
+
+    for seed in range(4):
+        found, _ = read(speech(30, b"old"), polling, seed=seed)
+        assert found.body == b"newer"
+        assert len(found.told) == 1
+        assert found.reading.replica not in found.told
+
+
 def test_a_failed_replica_is_replaced() -> None:
     for seed in range(6):
         found, _ = read(speech(5, b"a"), None, answer(b"", "503 Service Unavailable"), speech(1, b"b"), seed=seed)
