@@ -31,7 +31,7 @@ from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Entry, Listing, Price, Store
 from unstale.server.app import replica
 from unstale.server.dashboard.views import views
-from unstale.server.warming import warm
+from unstale.server.warming import asked_from_inside, warm
 
 SOURCES, HOSTS, DAY = 100_000, 5_000, 86_400.0
 TOKEN = "0123456789abcdef" * 2
@@ -107,7 +107,6 @@ def fleet(store: Store, sources: int) -> None:
 
 async def ask(app: Any, path: str, method: str = "GET", body: bytes = b"") -> tuple[int, bytes]:
     """One request."""
-    path, _, query = path.partition("?")
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:
@@ -116,20 +115,7 @@ async def ask(app: Any, path: str, method: str = "GET", body: bytes = b"") -> tu
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    fields = {"host": "localhost", "authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
-    scope = {
-        "type": "http",
-        "http_version": "1.1",
-        "method": method,
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": query.encode(),
-        "root_path": "",
-        "scheme": "http",
-        "server": ("127.0.0.1", 80),
-        "headers": [(name.encode(), value.encode()) for name, value in fields.items()],
-    }
-    await app(scope, receive, send)
+    await app(asked_from_inside(path, TOKEN, method), receive, send)
     return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
 
 

@@ -525,12 +525,18 @@ def _killed(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+def _file_of_version(version: int, path: Path) -> apsw.Connection:
+    """An empty store as an earlier version made it."""
+    db = apsw.Connection(str(path))
+    for step in sqlite_schema.MIGRATIONS[:version]:
+        db.execute(step)
+    db.execute(f"PRAGMA application_id = {sqlite_schema.APPLICATION}; PRAGMA user_version = {version}")
+    return db
+
+
 def test_a_file_of_the_third_version_learns_of_collections(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    with apsw.Connection(str(path)) as db:
-        for step in sqlite_schema.MIGRATIONS[:3]:
-            db.execute(step)
-        db.execute(f"PRAGMA application_id = {sqlite_schema.APPLICATION}; PRAGMA user_version = 3")
+    with _file_of_version(3, path) as db:
         db.execute("""
             INSERT INTO hosts VALUES (1, 'h');
             INSERT INTO sources VALUES (4, 'http://x/', 'http', 2.0, 3.0, 1, 5.0, 6e4, NULL, 0, 7.0);
@@ -551,10 +557,7 @@ def test_a_file_of_the_third_version_learns_of_collections(tmp_path: Path) -> No
 
 def test_a_file_of_the_fifth_version_has_the_same_who_wait(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    with apsw.Connection(str(path)) as db:
-        for step in sqlite_schema.MIGRATIONS[:5]:
-            db.execute(step)
-        db.execute(f"PRAGMA application_id = {sqlite_schema.APPLICATION}; PRAGMA user_version = 5")
+    with _file_of_version(5, path) as db:
         # One that waits, one that is claimed, one that is paused, one that waits for ever.
         db.execute("""
             INSERT INTO hosts VALUES (1, 'h');
