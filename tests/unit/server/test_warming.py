@@ -37,6 +37,7 @@ def test_the_first_visitor_finds_everything_read(tmp_path: Path) -> None:
 
     found = asyncio.run(scenario())
     assert asked == [(place.partition("?")[0], 200) for place in FIRST]
+    assert {"/dashboard/table", "/api/v1/status", "/api/v1/plan"} <= {path for path, _ in asked}
     assert b'"sorted":true' in found
     service.close()
     kept.close()
