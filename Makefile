@@ -68,7 +68,7 @@ environment: $(DEV)/.ready
 
 soak: $(DEV)/.ready  ## an hour of the engine against the truth, then property tests on fresh random cases
 	$(DEV)/bin/python bench/soak.py --minutes 60
-	$(DEV)/bin/python -m pytest -n 2 --hypothesis-profile soak tests/property tests/contracts tests/simulation/test_matrix.py
+	$(DEV)/bin/python -m pytest -n 2 --hypothesis-profile soak tests/property tests/contracts tests/simulation tests/integration/test_lab.py
 
 walk: $(DEV)/.ready  ## tables of real servers that change under their copies: STEPS=300 polls of each pair, killed and cut on the way
 	UNSTALE_WALK=$(or $(STEPS),300) UNSTALE_WALK_SEED=$(or $(SEED),1) $(DEV)/bin/python -m pytest -n 0 -q -s tests/integration/test_sql_walk.py

@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -129,10 +129,10 @@ async def timed(app: Any, path: str, method: str = "GET", body: bytes = b"") -> 
     return took
 
 
-async def measure(app: Any, rounds: int, table: Table) -> None:
+async def measure(app: Any, rounds: int, table: Table, ready: Callable[[], None]) -> None:
     """Every request for the first time and again, and then each first one after an edit."""
     cpu = time.process_time()
-    await warm(app, TOKEN, asyncio.Event())
+    await warm(app, TOKEN, asyncio.Event(), ready)
     table.fact("what a server asks itself at its start, s of processor time", round(time.process_time() - cpu, 2))
     empty = statistics.median([(await timed(app, EMPTY))[0] for _ in range(20)])
     table.fact("an empty request, ms of processor time", round(1e3 * empty, 2))
@@ -187,7 +187,7 @@ def main() -> None:
         service = service_of(Settings(store=place))
         app = replica(service.store, token=TOKEN, service=service, more=views(service))
         table = Table(name, f"Interactions with {given.sources:,} sources; ratio: to 100 ms of processor time")
-        asyncio.run(measure(app, given.rounds, table))
+        asyncio.run(measure(app, given.rounds, table, service.ready))
         service.close()
         table.write()
 

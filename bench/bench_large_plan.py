@@ -10,6 +10,7 @@ import asyncio
 import multiprocessing
 import os
 import time
+from dataclasses import replace
 from multiprocessing.connection import Connection
 
 import numpy as np
@@ -26,8 +27,8 @@ from unstale.engine.host_limits import HostLimits, Rules
 from unstale.engine.outcomes import PollOutcome, entries_of
 from unstale.engine.plan_in_parts import PlanInParts
 from unstale.engine.pricing import Pricer, next_plan
-from unstale.engine.shared_learning import PublishedPlan, SharedLearning
 from unstale.engine.store_executor import StoreExecutor
+from unstale.engine.tallies import packed, standing_of
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Fetched
 
@@ -88,16 +89,17 @@ def in_parts(dsn: str, sources: int, pipe: Connection) -> None:
         about = store.part(WIDTH, -1, 0, 1)
         found["first round, s"] = time.perf_counter() - wall
         found["first round, s of the processor"] = time.process_time() - cpu
-        learning = SharedLearning(executor, config, clock, HostLimits(), lambda cost: None)
-        learning.plan = PublishedPlan(INTERVAL, large._price, 1.0, in_parts=True)
         claims = store.claim(clock.now(), OUTCOMES, lease=600.0, owner="bench")
-        scheduler = await learning.scheduler_for([claim.source for claim in claims])
+        few = replace(config, budget=OUTCOMES / INTERVAL)
+        scheduler, _ = scheduler_of(store.columns_of([c.source for c in claims], WIDTH), few, clock.now(), _limits())
+        rows = np.arange(len(scheduler.ids))
+        before = standing_of(scheduler, rows)
         batch = [PollOutcome(c, Answer.UNCHANGED, Fetched(Answer.UNCHANGED, clock.now()), None) for c in claims]
         entries, *_ = entries_of(scheduler, batch)
         assert all(store.record(entries))
-        learning.recorded([claim.source for claim in claims], 0, 0.0)
+        tally = packed(scheduler.ids, clock.now(), before, standing_of(scheduler, rows))
         cpu, wall = time.process_time(), time.perf_counter()
-        store.tally(learning.tally())
+        store.tally(tally)
         large._read_at = np.inf
         await large.plan(config, about, [], clock.now(), 0.0)
         found["price after outcomes, s"] = time.perf_counter() - wall

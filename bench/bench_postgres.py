@@ -123,7 +123,7 @@ def work(dsn: str, seconds: float, begin: float) -> None:
 
         clock, stop = SystemClock(), asyncio.Event()
         terms = EngineConfig(1e5, owner=f"bench {multiprocessing.current_process().pid}", polls=OPEN)
-        worker = Worker(StoreExecutor(opened), terms, clock, look)
+        worker = Worker(StoreExecutor(opened), StoreExecutor(opened), terms, clock, look)
         planner = Planner(StoreExecutor(opened), terms, clock, HostLimits(lambda host: Rules(0.0, 1000)))
         planning = asyncio.create_task(planner.run(stop))
         asyncio.get_running_loop().call_later(max(begin + seconds - time.time(), 0.1), stop.set)

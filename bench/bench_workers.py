@@ -1,7 +1,9 @@
 """`unstale worker` as an operator runs it, by the origin's log: what is spent, and how close polls of a host come.
 
 The world: 400 sources at 100 hosts of loopback, a poll a second at each at most, a budget of 20 polls a second. With
-`--faults` workers are stopped beyond what anybody waits for, resumed, killed and begotten again meanwhile.
+`--faults` workers are stopped beyond what anybody waits for, resumed, killed and begotten again meanwhile. With
+`--pace` so many workers poll 20,000 sources without pauses for a budget that they cannot spend: how many outcomes they
+record in a second, by the clock and by the processor time of workers and server together.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ from unstale.adapters.postgres_crew import PostgresCrew
 from unstale.ports import Listing
 
 SOURCES, HOSTS, BUDGET, SPACING = 400, 100, 20.0, 1.0
+#: sources that are polled as fast as workers can, and that many a second may be
+FAST = 20_000
 #: seconds after the first round until all run at their pace, and that are measured
 WARM, MEASURED = 10.0, 60.0
 #: seconds after which a first round that does not end is given up
@@ -187,6 +191,53 @@ def live(dsn: str, port: int, count: int, seconds: Sequence[float], *, faults: b
     return log, {name: last[name] - first.get(name, 0) for name in last}, harmed
 
 
+def outcomes(dsn: str, port: int, count: int, seconds: Sequence[float]) -> tuple[float, float]:
+    """Outcomes recorded per second by the clock, and per second of the processor: workers' and server's."""
+    empty(dsn)
+    store = PostgresCrew(dsn)
+    store.add([Listing(f"http://127.0.1.{n % HOSTS + 1}:{port}/{n}") for n in range(FAST)], time.time())
+    warm, measured = seconds
+    with tempfile.TemporaryDirectory() as name, origin(port), ExitStack() as said:
+        folder = Path(name)
+        text = f'store = "{dsn}"\nbudget = "{FAST}/s"\nfirst_round = "{60 * FAST}/min"\n'
+        (folder / "unstale.toml").write_text(
+            f'{text}[http]\nallow_networks = ["127.0.0.0/8"]\nrobots = false\n', "utf-8"
+        )
+        workers = [begin(folder, said) for _ in range(count)]
+        try:
+            ends = time.monotonic() + PATIENCE
+            while store.counters().get("recorded", 0) < FAST:
+                assert time.monotonic() < ends, "not all were polled once"
+                time.sleep(0.5)
+            time.sleep(warm)
+            began, first, used = time.monotonic(), store.counters()["recorded"], processor(dsn, workers)
+            time.sleep(measured)
+            made, busy = store.counters()["recorded"] - first, processor(dsn, workers) - used
+            took = time.monotonic() - began
+        finally:
+            for worker in workers:
+                worker.terminate()
+            for worker in workers:
+                worker.wait(60)
+        for text_of in sorted(folder.glob("said-*")):
+            if "Traceback" in (words := text_of.read_text()):
+                print(words[-2000:])
+    store.close()
+    return made / took, made / busy
+
+
+def processor(dsn: str, workers: Sequence[subprocess.Popen[bytes]]) -> float:
+    """Seconds of the processor that workers and the sessions of their server have used."""
+    with psycopg.connect(dsn) as db:
+        pids = [row[0] for row in db.execute("SELECT pid FROM pg_stat_activity").fetchall()]
+    total = 0
+    for pid in [*pids, *(worker.pid for worker in workers)]:
+        with suppress(OSError):
+            words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            total += int(words[11]) + int(words[12])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
 def empty(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as db:
         db.execute("DROP SCHEMA IF EXISTS unstale CASCADE")
@@ -196,6 +247,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2, 4, 8])
     parser.add_argument("--faults", type=int, nargs="*", default=[4])
+    parser.add_argument("--pace", type=int, nargs="*", default=[8])
     parser.add_argument("--seconds", type=float, nargs=2, default=[WARM, MEASURED])
     options = parser.parse_args()
     table = Table("workers", f"{SOURCES} sources at {HOSTS} hosts, {SPACING:g} s apart, {BUDGET:g} polls a second")
@@ -220,6 +272,10 @@ def main() -> None:
                 f"{done.get('claimed', 0)}, {done.get('given_back', 0)}, {len({line[1:] for line in log})}",
                 "-",
             )
+        for count in options.pace:
+            by_clock, by_processor = outcomes(dsn, port, count, options.seconds)
+            table.fact(f"{count} workers, no pauses: outcomes per second", f"{by_clock:.0f}", "-")
+            table.fact(f"{count} workers, no pauses: outcomes per processor second", f"{by_processor:.0f}", "-")
     table.write()
 
 

@@ -76,6 +76,17 @@ _OVERLOAD = (
     "not recovered in two minutes",
     "unbounded",
 )
+_SIMULATED = (
+    "miscounted",
+    "applied twice",
+    "copies nobody sent",
+    "old copies",
+    "late sources",
+    "over the budget",
+    "broken beliefs",
+)
+_LIARS = ("bogus", "of the future", "honest ones left alone", "asked without end")
+_SLOW = ("health over 1 s", "health not told", "over 64 MB more")
 CAMPAIGNS = {
     "kills": Campaign("kills", "polling", 10_000, 50, _KILLED),
     "command kills": Campaign("kills", "commands", 3_000, 30, _KILLED),
@@ -85,6 +96,22 @@ CAMPAIGNS = {
     "server kills": Campaign("stores", "crashes", 500, 10, ("lost", "corrupt"), 3),
     "sleepers": Campaign("stores", "sleepers", 500, 50, ("applied twice", "miscounted", "corrupt"), 10),
     "stores": Campaign("stores", "steps", 1_000_000, 1_000, ("differences",), 200),
+    "seeds": Campaign("simulated", "seeds", 20_000, 10, (*_SIMULATED, "not the same again"), 5),
+    "fail-points": Campaign("simulated", "fail_points", 500, 50, (*_SIMULATED, "tasks left behind"), 20),
+    "liars": Campaign("liars", "liars", 10_000, 500, _LIARS, 112),
+    "noisy": Campaign(
+        "noisy",
+        "noisy",
+        1_000,
+        1_000,
+        ("kinds over 20 % off",),
+        12,
+        ("percent of changes caught in two intervals", 99),
+        True,
+    ),
+    "canaries": Campaign("canaries", "canaries", 1, 1, ("shows a secret", "sources refused"), 1, measured=True),
+    "slow": Campaign("served", "slow", 2_000, 2_000, _SLOW, 200, measured=True),
+    "cases": Campaign("served", "cases", 10_000, 10_000, ("breaches",), 300, measured=True),
     "workers": Campaign("workers", "faults", 1_000, 20, _CREW, 10),
     "flips": Campaign("flips", "flips", 1_000, 50, ("wrong bytes served",)),
     "inner addresses": Campaign("inputs", "inside", 5_000, 500, ("dialled",), 1_000),

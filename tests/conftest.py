@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "derandomize": True}
 settings.register_profile("quick", max_examples=8, **_common)
-settings.register_profile("full", max_examples=40, **_common)
+settings.register_profile("full", max_examples=30, **_common)
 settings.register_profile("soak", max_examples=1500, **(_common | {"derandomize": False}))
 settings.load_profile("quick")
 

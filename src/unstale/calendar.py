@@ -8,7 +8,6 @@ past midnight belongs to the day on which it begins. `core.windows` does the res
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -17,6 +16,7 @@ import numpy as np
 from unstale.core.checks import number
 from unstale.core.windows import Windows
 from unstale.errors import InputError, sentence
+from unstale.frozen import dataclass
 
 DAY = 86_400
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -48,6 +48,23 @@ def parse_hours(text: str) -> tuple[Hours, ...]:
     (22, 8, [5, 6], 'Europe/Berlin')
     """
     return tuple(_parse_one(part) for part in text.split(";"))
+
+
+def written_hours(hours: tuple[Hours, ...]) -> str:
+    """Windows as they are written.
+
+    >>> written_hours(parse_hours("22:00-06:00 Mon-Tue Europe/Berlin; 00:00-24:00 Sat"))
+    '22:00-06:00 Mon,Tue Europe/Berlin; 00:00-00:00 Sat UTC'
+    """
+    return "; ".join(map(_written, hours))
+
+
+def _written(one: Hours) -> str:
+    def at(seconds: int) -> str:
+        return f"{seconds // 3600 % 24:02}:{seconds % 3600 // 60:02}"
+
+    days = "" if len(one.days) == 7 else " " + ",".join(DAYS[day].capitalize() for day in sorted(one.days))
+    return f"{at(one.begin)}-{at(one.begin + one.length)}{days} {one.zone.key}"
 
 
 def spans(hours: tuple[Hours, ...], start: float, stop: float) -> Windows:

@@ -9,11 +9,11 @@ import html
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from xml.parsers import expat
 
 from unstale.errors import InputError, sentence
+from unstale.frozen import dataclass
 
 #: more marks (`<` of XML; `{`, `[` and `,` of JSON) than any feed has, and still read in half a second
 MOST_MARKS = 200_000

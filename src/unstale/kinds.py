@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from unstale.errors import InputError, require, sentence, suggestion
+from unstale.frozen import dataclass
 
 #: how listings of collections are read; the readers are in `unstale.listings`
 READERS = (
@@ -134,6 +134,7 @@ _ROWS: Mapping[str, Form] = {
     "schema": TEXT,
     "group": TEXT,
     "types": TABLE,
+    "partition": TEXTS,
 }
 _RECORDS: Mapping[str, Form] = {
     **dict.fromkeys(("records", "paging", "next", "cursor", "offset", "number", "size", "since", "changed"), TEXT),

@@ -12,10 +12,10 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TextIO
 
 from unstale.errors import UnstaleError
+from unstale.frozen import dataclass
 
 DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
 LOGGER = logging.getLogger("unstale")

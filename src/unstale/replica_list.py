@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from unstale.frozen import dataclass
 
 #: what a poll says of who polls, and what the answer says of the others
 ASKING, RECENT = "Replica-Address", "Replica-Recent"

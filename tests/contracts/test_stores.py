@@ -21,7 +21,15 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from support.postgres import postgres
 from unstale import ports
-from unstale.adapters import memory_outbox, memory_store, postgres_outbox, sqlite_outbox
+from unstale.adapters import (
+    memory_outbox,
+    memory_shelf,
+    memory_store,
+    postgres_edits,
+    postgres_outbox,
+    sqlite_edits,
+    sqlite_outbox,
+)
 from unstale.adapters.memory_store import MemoryStore
 from unstale.adapters.postgres_crew import PostgresCrew
 from unstale.adapters.postgres_replica import PostgresReplica
@@ -36,6 +44,7 @@ from unstale.ports import (
     COST_IN,
     Body,
     Claim,
+    Edit,
     Edition,
     Entry,
     Epoch,
@@ -833,6 +842,27 @@ def test_stores_agree_whatever_is_called(tmp_path: Path, server: Callable[[], st
     run_state_machine_as_test(type("Case", (All,), {"folder": tmp_path, "address": server()}))
 
 
+def test_versions_of_many_sources_are_told_in_the_order_asked(store: Any) -> None:
+    one, two = store.add([Listing("http://h/a"), Listing("http://h/b")], 0.0)
+    for at in (10.0, 20.0, 30.0):
+        store.set_due([one, two], [at] * 2)
+        claims = {claim.source: claim for claim in claim(store, at)}
+        polls = ((one, at), (two, at + 1.0))
+        store.record([entry(claims[s], t, Answer.CHANGED, body=Body(b"%d %d" % (s, int(t)))) for s, t in polls])
+    asked = [(two, 3), (one, 1), (two, 1), (one, 9), (99, 1), (one, 3), (two, 3)]
+    told = store.editions(asked)
+    assert [found and (found.version, found.taken_at, found.before) for found in told] == [
+        (3, 31.0, 21.0),
+        (1, 10.0, 0.0),
+        (1, 11.0, 0.0),
+        None,
+        None,
+        (3, 30.0, 20.0),
+        (3, 31.0, 21.0),
+    ]
+    assert told[0].digest == sha256(b"%d 31" % two).digest()
+
+
 def test_a_server_reads_the_same_of_every_store(store: Any) -> None:
     one, two, three, four = store.add(
         [
@@ -935,3 +965,20 @@ def test_an_observation_keeps_the_signal_that_taught(store: Any) -> None:
     (held,) = claim(store, 1.0)
     store.record([entry(held, 2.0, Answer.CHANGED, told=1.5)])
     assert [one.told for one in store.observations(source)] == [1.5]
+
+
+def test_who_changed_what_is_kept_newest_first_and_the_oldest_go(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert store.edits() == []
+    store.add([Listing("http://a.example/")], 0.0)
+    edited = store.counters()["edited"]
+    for n in range(1, 6):
+        store.note_edit(float(n), "anna", f"did {n}")
+    assert store.edits(2) == [Edit(5, 5.0, "anna", "did 5"), Edit(4, 4.0, "anna", "did 4")]
+    assert [one.number for one in store.edits(2, before=4)] == [3, 2]
+    assert store.counters()["edited"] == edited, "nobody reads the fleet anew for a note"
+    store.remove([1])
+    assert len(store.edits()) == 5
+    for module in (memory_shelf, sqlite_edits, postgres_edits):
+        monkeypatch.setattr(module, "MOST_EDITS", 3)
+    store.note_edit(6.0, "b\0en", "<script>\0\u202e")
+    assert [one.number for one in store.edits()] == [6, 5, 4]

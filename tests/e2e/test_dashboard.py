@@ -39,6 +39,7 @@ VIEWS = {
     "add": "Add sources",
     "news": "News",
     "people": "People",
+    "settings": "Settings",
     "sources/1": "Source 1",
 }
 #: how much of what is seen was moved by itself
@@ -163,6 +164,23 @@ def _setting(settings: Settings, name: str) -> bytes:
         return shelf.setting(name)
     finally:
         shelf.close()
+
+
+def test_settings_are_changed_while_it_runs_and_who_did_it_is_told(tab: Tab, settings: Settings) -> None:
+    page = tab.go("settings")
+    page.get_by_role("textbox", name="Burst").fill("many")
+    page.get_by_role("button", name="Save burst").click()
+    page.get_by_text("must be a number above 0 or auto").wait_for()
+    page.get_by_role("textbox", name="Burst").fill("20")
+    page.get_by_role("button", name="Save burst").click()
+    page.get_by_text("Now “20”, said over the API or here").wait_for()
+    assert tab.barriers() == []
+    page.get_by_role("button", name="Back to the settings file").click()
+    page.get_by_text("Now “auto”").wait_for()
+    assert page.get_by_role("button", name="Back to the settings file").count() == 0
+    page = tab.go("people")
+    page.get_by_role("cell", name="burst as the settings say").wait_for()
+    page.get_by_role("cell", name="burst 20").wait_for()
 
 
 def test_the_table_is_sorted_searched_and_filtered(tab: Tab) -> None:
@@ -375,7 +393,7 @@ def test_what_cannot_be_read_is_said_and_can_be_tried_again(browser: Any, addres
         else:
             route.continue_()
 
-    for place in ("api/v1/status", "api/v1/budget", "dashboard/table*", "dashboard/hosts", "dashboard/log*"):
+    for place in ("api/v1/status*", "api/v1/budget", "dashboard/table*", "dashboard/hosts", "dashboard/log*"):
         tab.page.route(f"**/{place}", answer)
     for view in ("", "budget", "sources", "hosts", "events"):
         broken["on"] = True

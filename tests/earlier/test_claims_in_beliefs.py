@@ -35,8 +35,7 @@ def test_claims_and_times_are_where_they_were_and_old_programs_are_sent_away(ver
             assert fleet.beliefs[0].tolist() == list(range(19))
             assert fleet.paused.tolist() == [False, True, False, False]
             assert store.claimed() == [POLLED]
-            # Who was sent away keeps its turn, whatever a plan says; who is paused does not wait.
-            store.set_due([SENT], [1.0], was=[float(fleet.due[SENT - 1])])
+            # Who was sent away comes back when it was told to; who is paused does not wait.
             assert store.waiting(1e9) == [(SENT, float(fleet.due[SENT - 1])), (RECORDED, 5000.0)]
             (claim,) = store.claim(200.0, 9, lease=60.0, owner="new")
             assert claim.source == SENT
@@ -44,6 +43,10 @@ def test_claims_and_times_are_where_they_were_and_old_programs_are_sent_away(ver
             assert store.record([Entry(claim, Answer.UNCHANGED, 201.0, 300.0, belief)]) == [True]
             # What an old worker had begun is over with its lease.
             assert [c.source for c in store.claim(2000.0, 9, lease=60.0, owner="new")] == [POLLED, SENT]
+            # Shards are there to be held, and every source belongs to one.
+            store.beat("new", 0.0, 0.0, 1.0, {}, None)
+            assert len(store.hold("new").epochs) == 1024
+            assert store.held_fleet("new", 19).source.tolist() == [RECORDED, PAUSED, POLLED, SENT]
             counters = store.counters()
             ended = sum(counters.get(name, 0) for name in ("recorded", "given_back", "expired", "ended"))
             assert counters["claimed"] == ended + len(store.claimed())

@@ -64,3 +64,7 @@ def test_nothing_that_versions_hold_is_lost_and_nothing_comes_twice(store: Store
     assert [(one.edits, one.edited_at) for one in found][:4] == [(0, None), (0, None), (1, 50.0), (0, None)]
     assert store.entry_count(2) == 0, "a page that looks like a feed is none"
     assert store.verify() == []
+    # Nor was who changed what kept; from now on it is.
+    assert store.edits() == []
+    store.note_edit(1.0, "anna", "paused a source")
+    assert [one.what for one in store.edits()] == ["paused a source"]

@@ -1,4 +1,7 @@
-"""The lab against theory: real processes, hundreds of changes, within five standard errors."""
+"""The lab against theory: real processes, hundreds of changes, within five standard errors.
+
+How many hundreds, and so how small the errors are, is a matter of time: `make soak` waits for more of them.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,14 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
+from support.depth import soaking
 from unstale.cli.lab import judged, lab
 from unstale.cli.lab_experiment import experiment
 from unstale.core.replication.layers import Layer
 from unstale.lab.setups import Setup
+
+#: of the changes that a soak waits for, and how much larger errors may be then
+SHARE, WIDER = (1.0, 1.0) if soaking() else (0.6, 1.3)
 
 
 @pytest.mark.parametrize(
@@ -30,20 +37,20 @@ def test_theory_and_measurement_agree(args: list[str]) -> None:
     # A machine that is too busy to poll in time says so, and is asked for less.
     for slower in (1, 4):
         rates = ["--change-rate", f"{45 / slower:g}/min", "--sync-rate", f"{60 / slower:g}/min"]
-        rates += ["--peer-rate", f"{60 / slower:g}/min", "--changes", "400"]
+        rates += ["--peer-rate", f"{60 / slower:g}/min", "--changes", f"{400 * SHARE:g}"]
         got = CliRunner().invoke(lab, [*args, *rates, "--json"])
         found = json.loads(got.output)
         if found["verdict"] != "late":
             break
     assert (got.exit_code, found["verdict"]) == (0, "agree"), got.output
     assert found["late_seconds"] > 0.0
-    # 400 are to be expected, and 280 are six standard deviations less.
-    assert found["changes"] >= 280
+    # Two thirds of those that are to be expected are many standard deviations less.
+    assert found["changes"] >= 0.66 * SHARE * 400
     for place in found["places"]:
         off = (place["measured"] - place["theory"]) / place["error"]
         assert abs(off) < 5, place
         # It is an estimate itself, of few batches: usually a half of this.
-        assert place["error"] < 0.1, "an error that would hide anything"
+        assert place["error"] < 0.1 * WIDER, "an error that would hide anything"
 
 
 @pytest.mark.parametrize("args", [["--choose", "recent"], ["--leave-rate", "{leave}/min"]], ids=["recent", "leaving"])
@@ -71,7 +78,9 @@ def test_a_design_of_layers_keeps_its_promise_at_the_root_inside_and_at_the_leav
     for slower in (1.0, 4.0):
         layers = (Layer(1, 0.9), Layer(2, 0.6, 2, 0.6), Layer(4, 0.7))
         slow = tuple(x._replace(sync_rate=x.sync_rate / slower, peer_rate=x.peer_rate / slower) for x in layers)
-        setup = Setup("design", 7, 2, sources=20, changes=300, change_rate=0.3, sync_rate=0.9, layers=layers)
+        setup = Setup(
+            "design", 7, 2, sources=20, changes=round(300 * SHARE), change_rate=0.3, sync_rate=0.9, layers=layers
+        )
         setup = replace(setup, change_rate=0.3 / slower, sync_rate=0.9 / slower, layers=slow)
         rows, facts = asyncio.run(experiment(setup))
         verdict = judged(setup, rows, facts)
@@ -82,7 +91,7 @@ def test_a_design_of_layers_keeps_its_promise_at_the_root_inside_and_at_the_leav
     assert [row.place for row in rows] == places
     for row in rows:
         assert abs(row.measured.off(row.model)) < 5, row
-        assert row.measured.error < 0.09, "an error that would hide anything"
+        assert row.measured.error < 0.09 * WIDER, "an error that would hide anything"
     # depth costs freshness, and asking two of the leaves gives some of it back
     assert rows[0].measured.value > rows[3].measured.value > rows[2].measured.value
 

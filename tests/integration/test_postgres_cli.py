@@ -17,8 +17,7 @@ from click.testing import CliRunner
 from support.postgres import postgres
 from unstale.adapters.postgres_crew import PostgresCrew
 from unstale.cli.moving import move
-from unstale.cli.settings import Settings
-from unstale.cli.worker import grants_of, worker
+from unstale.cli.worker import worker
 from unstale.errors import UnstaleError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Entry, Listing
@@ -84,7 +83,7 @@ def test_two_workers_poll_an_origin_within_one_budget(tmp_path: Path) -> None:
             origin.communicate(timeout=10)
         polls = sum(int(text.rpartition("Stopped after ")[2].split()[0].replace(",", "")) for text in said)
         tally = store.counters()
-        assert polls == tally["recorded"] == tally["claimed"] > 2 * SOURCES
+        assert polls == tally["recorded"] == tally["claimed"] - tally.get("given_back", 0) > 2 * SOURCES
         assert polls <= BUDGET * SECONDS + 2 * BUDGET
         asked = Counter(json.loads(line)["path"] for line in log.read_text().splitlines())
         for n, source in enumerate(ids):
@@ -96,13 +95,6 @@ def test_two_workers_poll_an_origin_within_one_budget(tmp_path: Path) -> None:
         events = [json.loads(line) for line in told.read_text().splitlines()]
         assert len(events) == len({json.dumps(event) for event in events}) > 0
         store.close()
-
-
-def test_hosts_are_granted_what_the_settings_say() -> None:
-    grant = grants_of(Settings())
-    public, home = grant("example.org", 0.0), grant("127.0.0.1", 0.0)
-    assert (public.spacing, public.concurrency, public.opens_in) == (1.0, 2, 0.0)
-    assert (home.spacing, home.concurrency) == (0.0, 1_000_000)
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,8 @@ def file(tmp_path: Path) -> Path:
         state = {"learner": rng.bytes(8)} if step % 5 == 0 else {"other": b"x"}
         store.record(entries, settings=state, price=Price(now, float(step), 5.0, 0.5, 0.25, 1, 2, 3, 4.0))
     store.told("log", 3)
+    for step in range(3):
+        store.note_edit(float(step), "anna", f"did {step}")
     store.remove(ids[3:5])
     store.add([Listing(listings[10].address, paused=True)], 600.0, duplicates="replace")
     assert store.claim(700.0, 2, lease=60.0, owner="b")
@@ -92,6 +94,7 @@ def told(store: Any) -> dict[str, Any]:
         "listings": store.listings(ids),
         "copies": [[store.copy(source, version) for version in store.versions(source)] for source in ids],
         "entries": [store.kept_entries(source) for source in ids],
+        "edits": store.edits(),
         "observations": [repr(store.observations(source)).replace("\\x00", "\ufffd") for source in ids],
         "checkpoints": [store.checkpoint(source) for source in ids],
         "prices": store.prices(0.0),
@@ -116,6 +119,11 @@ def test_everything_arrives_and_goes_on(server: Postgres, file: Path) -> None:
     assert claims[0].token == tally["claimed"] + 1
     assert new.record([Entry(claims[0], Answer.UNCHANGED, 10_000.0, 10_100.0)]) == [True]
     assert new.add([Listing("http://new/")], 10_000.0) == [61]
+    new.note_edit(10_000.0, "ben", "did more")
+    assert [one.number for one in new.edits(2)] == [4, 3]
+    for n in range(10):
+        new.record([], price=Price(10_000.0 + n, 1.0, 5.0, 0.5, 0.25, 1, 2, 3, 4.0))
+    assert len(new.prices(10_000.0)) == 10
     assert new.verify() == []
     with pytest.raises(StoreError, match="holds sources already: choose an empty database"):
         postgres_move.moved(file, address)

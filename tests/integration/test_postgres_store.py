@@ -16,8 +16,7 @@ import pytest
 from support.patience import SOON
 from support.postgres import Postgres, postgres
 from unstale.adapters import postgres_observations, postgres_schema
-from unstale.adapters.postgres_crew import PostgresCrew, even_shares
-from unstale.adapters.postgres_hosts import MANY, Grant
+from unstale.adapters.postgres_crew import PostgresCrew, granted, wanted_shares
 from unstale.adapters.postgres_replica import PostgresReplica
 from unstale.adapters.postgres_schema import worded
 from unstale.adapters.postgres_store import PostgresStore
@@ -25,7 +24,7 @@ from unstale.adapters.postgres_tables import MIGRATIONS
 from unstale.errors import InputError, StoreError
 from unstale.keeper.outcomes import Answer
 from unstale.listings.records import CollectionMember
-from unstale.ports import Body, Checkpoint, Claim, Entry, Epoch, HostNews, Listing, Price, RateLimit
+from unstale.ports import Body, Checkpoint, Claim, Entry, Epoch, HostWord, Listing, Price
 
 SCHEMAS = itertools.count()
 
@@ -237,72 +236,6 @@ def test_claims_of_many_at_once_are_disjoint(opened: Any) -> None:
     assert tally["claimed"] == tally["recorded"] == count
 
 
-def test_a_host_is_polled_as_if_there_were_one_worker(opened: Any) -> None:
-    grant = Grant(spacing=2.0, concurrency=2)
-    one, two = (opened(grants=lambda host, now: grant if host == "h" else Grant()) for _ in range(2))
-    ids = one.add(
-        [*(Listing(f"http://h/{n}") for n in range(5)), Listing("http://free/0"), Listing("http://free/1")], 0.0
-    )
-
-    asked = 0.0
-
-    def claim(store: Any, now: float) -> list[int]:
-        claims = store.claim(now, 9, lease=60.0, owner="a")
-        late = Grant(asked).late if asked else grant.late
-        assert all(claim.begin_by == (now + late if claim.source <= 5 else math.inf) for claim in claims)
-        store.give_back("a", [claim for claim in claims if claim.source > 5])
-        return [claim.source for claim in claims if now == 10.0 or claim.source <= 5]
-
-    gap = 2.0 + grant.late
-    # One at the host, all at the other one; nobody else is due before the host is free again.
-    assert claim(one, 10.0) == [ids[0], *ids[5:]]
-    assert claim(two, 10.1) == claim(two, 10.0 + gap - 0.01) == []
-    assert one.fleet(1).due[1:5].tolist() == pytest.approx([10.0 + n * gap for n in (1, 2, 3, 4)])
-    now = 10.0 + gap
-    assert len(claim(two, now)) == 1
-    # Two are being polled: there is no room for a third, however long ago.
-    assert claim(one, now + 2 * gap) == []
-    one.give_back("a")
-    assert len(claim(one, now + 3 * gap)) == 1
-    # What the host asks for holds for all: it wants no polls for a while, and longer pauses then.
-    one.give_back("a")
-    asked = 5.0
-    one.heard([HostNews(ids[0], 100.0, True, None, asked)])
-    one.heard([HostNews(ids[0], 100.0, True, None, 0.0)])
-    assert claim(two, 130.0) == claim(two, 159.9) == []
-    two.set_due(ids[:5], [0.0] * 5)
-    assert len(claim(two, 160.1)) == 1
-    assert claim(one, 163.0) == []
-    assert len(claim(one, 160.1 + 5.0 + Grant(5.0).late + 0.01)) == 1
-    one.heard([HostNews(ids[0], 200.0, False, None, 0.0), HostNews(ids[0], 200.0, True, None, 0.0)])
-    assert one._db.execute("SELECT blocked, refusals FROM hosts WHERE name = 'h'").fetchone() == (230.0, 1)
-
-
-def test_what_is_left_of_a_quota_paces_all_workers_until_there_is_a_new_one(opened: Any) -> None:
-    # Nothing is spaced by the settings; a fifth of the quota is left to others.
-    one, two = (opened(grants=lambda host, now: Grant(leave=0.2)) for _ in range(2))
-    ids = one.add([*(Listing(f"http://h/{n}") for n in range(6)), Listing("http://free/0")], 0.0)
-
-    def claimed(store: Any, now: float) -> int:
-        claims = store.claim(now, 9, lease=9.0, owner="a")
-        store.give_back("a")
-        one.set_due(ids[:6], [0.0] * 6)
-        return sum(claim.source in ids[:6] for claim in claims)
-
-    assert claimed(one, 5.0) == 6
-    # 1,600 calls are left of 5,000 in 1,800 seconds: 600 are ours, one every three seconds.
-    one.heard([HostNews(ids[0], 10.0, False, None, 0.0, RateLimit(1600.0, 1800.0, 5000.0))])
-    gap = 3.0 + Grant(3.0).late
-    told = [claimed(store, now) for store, now in ((two, 20.0), (one, 20.1), (two, 19.9 + gap), (one, 20.1 + gap))]
-    assert told == [1, 0, 0, 1]
-    # Whoever hears of less slows all down, and a poll of three calls has had three turns.
-    two.heard([HostNews(ids[1], 100.0, False, None, 0.0, RateLimit(1300.0, 1710.0, 5000.0), 3)])
-    assert one._db.execute("SELECT paced, renewed FROM hosts WHERE name = 'h'").fetchone() == (5.7, 1810.0)
-    # What is left is others': nobody asks until there is a new one, and then there is no pace any more.
-    one.heard([HostNews(ids[2], 200.0, False, None, 0.0, RateLimit(1000.0, 60.0, 5000.0))])
-    assert [claimed(two, 259.0), claimed(two, 261.0)] == [0, 6]
-
-
 def test_a_session_that_the_server_ended_for_being_idle_is_begun_anew(opened: Any, server: Postgres) -> None:
     store = opened()
     (source,) = store.add([Listing("http://h/0")], 0.0)
@@ -328,84 +261,23 @@ def test_a_session_that_the_server_ended_for_being_idle_is_begun_anew(opened: An
     assert store.claim(1.0, 9, lease=60.0, owner="a")[0].source == source
 
 
-def test_at_a_host_with_more_sources_than_turns_none_starves(opened: Any) -> None:
-    grant = Grant(1.0)
-    store = opened(grants=lambda host, now: grant)
-    store.add([Listing(f"http://h/{n}") for n in range(20)], 0.0)
-    polled: list[int] = []
-    for n in range(300):
-        # Looks come a little late, and who was polled is due again almost at once.
-        now = 100.0 + 0.1 * n + 0.003 * (n % 7)
-        claims = store.claim(now, 5, lease=60.0, owner="a")
-        polled += [claim.source for claim in claims]
-        store.record([done(claim, now, due=now + 0.3) for claim in claims])
-    assert len(polled) >= 0.95 * 30.0 / (1.0 + grant.late)
-    assert sorted(polled[:20]) == list(range(1, 21))
-
-
-def test_readings_of_a_clock_that_go_back_do_not_free_a_host(opened: Any) -> None:
-    store = opened(grants=lambda host, now: Grant(10.0, 1))
-    store.add([Listing(f"http://h/{n}") for n in range(6)], 0.0)
-    found = []
-    for n in range(6):
-        found += (claims := store.claim(100.0 - 0.001 * n, 9, lease=600.0, owner="a"))
-        store.give_back("a", claims)
-    assert len(found) == 1
-    # A clock that was set back by an hour is another matter.
-    store.set_due(list(range(1, 7)), [-9e3] * 6)
-    assert len(store.claim(100.0 - 3600.0, 9, lease=600.0, owner="a")) == 1
-
-
 def test_claims_go_by_the_servers_clock_whatever_time_workers_say_it_is(opened: Any, server: Postgres) -> None:
-    one, two = (opened(own_time=True, grants=lambda host, now: Grant(1000.0 * (host == "h"))) for _ in range(2))
-    one.add([Listing(f"http://{'h' if n < 2 else n}/{n}") for n in range(6)], 0.0)
+    one, two = (opened(own_time=True) for _ in range(2))
+    one.add([Listing(f"http://{n}/") for n in range(6)], 0.0)
     mine = one.claim(0.0, 3, lease=600.0, owner="a")
-    assert [claim.source for claim in mine] == [1, 3, 4]
-    # Clocks far ahead, or an hour behind: leases are held and the host's turn is not over.
+    assert [claim.source for claim in mine] == [1, 2, 3]
+    # Clocks far ahead, or an hour behind: leases are held.
     now = one.server_time()
-    assert now < mine[0].begin_by <= now + Grant(1000.0).late
     for said in (now + 3600.0, now - 3600.0, 0.0):
         two.give_back("b", others := two.claim(said, 9, lease=600.0, owner="b"))
-        assert [claim.source for claim in others] == [5, 6]
+        assert [claim.source for claim in others] == [4, 5, 6]
     assert two.counters().get("expired", 0) == 0
     assert one.record([done(claim, now) for claim in mine]) == [True] * 3
     # A commit that was lost is ended by the time that the server said then.
     cut(server, two)
-    two.set_due([5, 6], [0.0, 0.0])
+    two.set_due([4, 5, 6], [0.0] * 3)
     assert len(two.claim(0.0, 1, lease=600.0, owner="b")) == 1
     assert two.counters()["claimed"] - two.counters()["given_back"] - two.counters()["recorded"] == 1
-
-
-def test_a_turn_at_a_host_that_was_not_used_goes_back(opened: Any) -> None:
-    store = opened(grants=lambda host, now: Grant(10.0))
-    store.add([Listing(f"http://h/{n}") for n in range(3)], 0.0)
-    (late,) = store.claim(100.0, 9, lease=600.0, owner="a")
-    assert store.claim(103.0, 9, lease=600.0, owner="a") == []
-    assert store.pass_on("a", [late]) == 1
-    # The one that was late is the longest overdue still.
-    (again,) = store.claim(103.0, 9, lease=600.0, owner="a")
-    assert again.source == late.source
-    # A poll that was begun keeps its turn, and nobody gives back a turn that is another's by now.
-    store.give_back("a", [again])
-    assert store.claim(104.0, 9, lease=600.0, owner="a") == []
-    assert store.pass_on("a", [late]) == 0
-    assert store.claim(104.0, 9, lease=600.0, owner="a") == []
-
-
-def test_a_host_that_is_not_free_does_not_hide_the_others(opened: Any) -> None:
-    store = opened(grants=lambda host, now: Grant(1.0) if host == "h" else Grant(concurrency=MANY))
-    store.add([Listing(f"http://h/{n}") for n in range(40)], 0.0)
-    (other,) = store.add([Listing("http://free/")], 1.0)
-    claims = store.claim(5.0, 10, lease=60.0, owner="a")
-    assert {claim.source for claim in claims} == {1, other}
-
-
-def test_hours_in_which_a_host_may_not_be_polled_are_waited_for(opened: Any) -> None:
-    store = opened(grants=lambda host, now: Grant(opens_in=max(100.0 - now, 0.0)))
-    store.add([Listing("http://h/")], 0.0)
-    assert store.claim(5.0, 10, lease=60.0, owner="a") == []
-    assert store.fleet(1).due.tolist() == [100.0]
-    assert len(store.claim(100.0, 10, lease=60.0, owner="a")) == 1
 
 
 def test_old_observations_go_by_partitions_and_leave_a_checkpoint(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -493,19 +365,27 @@ def test_shares_change_hands_without_ever_adding_up_to_more(opened: Any) -> None
     assert [(member.owner, member.share) for member in store.divide(6.0)] == [("b", 6.0)]
 
 
-def test_even_shares_are_even_in_the_end_and_never_too_much() -> None:
+def test_shares_are_right_in_the_end_and_never_too_much() -> None:
     rng = np.random.default_rng(1)
-    for _ in range(200):
+    for n in range(200):
         members = [(0.0, 0.0) for _ in range(int(rng.integers(1, 6)))]
         for _ in range(40):
             rate = 10.0
-            shares = even_shares(rate, members)
+            demands = [(share, float(place * (n % 2))) for place, (share, _) in enumerate(members)]
+            shares = granted(rate, wanted_shares(rate, demands), members)
             assert sum(max(new, held) for new, (_, held) in zip(shares, members, strict=True)) <= rate * (1 + 1e-12)
             # Some have heard of it, some have not yet.
             members = [
                 (new, new if rng.random() < 0.7 else held) for new, (_, held) in zip(shares, members, strict=True)
             ]
-        assert shares == pytest.approx([10.0 / len(members)] * len(members))
+        assert sum(shares) == pytest.approx(10.0)
+        if n % 2 == 0:
+            assert shares == pytest.approx([10.0 / len(members)] * len(members))
+        elif len(members) > 1:
+            # By demand, but for a tenth of them.
+            total = sum(range(len(members)))
+            wanted = [1.0 / len(members) + 9.0 * place / total for place in range(len(members))]
+            assert shares == pytest.approx(wanted, rel=0.26)
 
 
 def test_lessons_are_taken_up_with_the_plan_they_taught(opened: Any) -> None:
@@ -544,20 +424,18 @@ def test_a_schema_of_the_first_version_learns_of_collections(server: Postgres, m
     store.close()
 
 
-def test_hosts_of_the_version_before_are_paced_from_their_next_word_on(
+def test_what_hosts_of_a_version_before_have_asked_for_still_holds(
     server: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_schema, "MIGRATIONS", MIGRATIONS[:4])
     PostgresStore(server.address(), schema="unpaced").close()
     monkeypatch.undo()
     server.run("INSERT INTO unpaced.hosts(name, asked, blocked) VALUES ('h', 2.5, 7)")
-    store = PostgresCrew(server.address(), schema="unpaced", grants=lambda host, now: Grant())
-    (source,) = store.add([Listing("http://h/0")], 0.0)
-    columns = "SELECT asked, blocked, paced, renewed FROM hosts WHERE name = 'h'"
-    assert store._db.execute(columns).fetchone() == (2.5, 7.0, 0.0, -math.inf)
-    assert [claim.source for claim in store.claim(10.0, 9, lease=60.0, owner="a")] == [source]
-    store.heard([HostNews(source, 10.0, False, None, 0.0, RateLimit(10.0, 100.0, 100.0))])
-    assert store._db.execute(columns).fetchone() == (2.5, 7.0, 10.0, 110.0)
+    store = PostgresCrew(server.address(), schema="unpaced")
+    # It wants pauses, and was to be left alone until a time that is over.
+    assert store.host_words() == [HostWord("h", 2.5, 7.0)]
+    store.keep_words([HostWord("h", 2.5, 2e9, 3, 10.0)])
+    assert store.host_words() == [HostWord("h", 2.5, 2e9, 3, 10.0)]
     store.close()
 
 

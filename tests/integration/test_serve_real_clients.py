@@ -87,7 +87,7 @@ def test_caches_keep_a_copy_until_it_expires_and_no_longer(served: Served, tmp_p
     """All at once, for the waiting is the same. The copy was checked 3 s ago: who does not count that is found out."""
     with ExitStack() as opened:
         now = time.time()
-        expires = float(int(now) + 4)
+        expires = float(int(now) + 9)
         source = served.source("lifetime", b"first", checked=now - 3, due=expires)
         path = f"/copies/{source}"
         clients: dict[str, Callable[[], bytes]] = {}
@@ -107,7 +107,7 @@ def test_caches_keep_a_copy_until_it_expires_and_no_longer(served: Served, tmp_p
             clients[name] = lambda base=base: body(plain, base + path)  # type: ignore[misc]
         # Starting them took its time: a fresh lifetime for all.
         now = time.time()
-        expires = float(int(now) + 4)
+        expires = float(int(now) + 9)
         served.record(source, None, checked=now - 3, due=expires)
         assert {name: get() for name, get in clients.items()} == dict.fromkeys(clients, b"first")
         served.record(source, b"second", checked=time.time(), due=expires + 600)

@@ -294,3 +294,11 @@ def test_the_copy_equals_the_source_whatever_happens(
             shop.poll(**({} if number else {"key": "id"}))
             assert shop.copy() == shop.here()
     shop.close()
+
+
+def test_nothing_is_written_to_the_output_of_a_command(tmp_path: Path) -> None:
+    tables = DuckTables(tmp_path / "copies.duckdb", lambda: False)
+    try:
+        assert tables._db.execute("SELECT current_setting('enable_progress_bar')").fetchone() == (False,)
+    finally:
+        tables.close()

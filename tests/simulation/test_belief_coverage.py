@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from support.depth import combined
 from unstale.core.belief import Belief
 from unstale.core.checks import Floats
 
@@ -52,10 +53,12 @@ def coverage(kind: str, ratio: float, polls: int, shape: float) -> float:
     return covered(learned(prior, elapsed, bits(rate, elapsed, rng)), rate)
 
 
-@pytest.mark.parametrize("ratio", FIVE_DECADES)
-@pytest.mark.parametrize("shape", [1.0, 2.0])
-@pytest.mark.parametrize(("kind", "polls"), [("even", 10), ("irregular", 10), ("irregular", 60), ("irregular", 150)])
-def test_nine_of_ten_over_five_decades(kind: str, polls: int, shape: float, ratio: float) -> None:
+@pytest.mark.parametrize(
+    ("series", "shape", "ratio"),
+    combined([("even", 10), ("irregular", 10), ("irregular", 60), ("irregular", 150)], [1.0, 2.0], FIVE_DECADES),
+)
+def test_nine_of_ten_over_five_decades(series: tuple[str, int], shape: float, ratio: float) -> None:
+    kind, polls = series
     assert 0.88 - 2 * ERROR < coverage(kind, ratio, polls, shape) < 0.92 + 2 * ERROR
 
 
@@ -65,9 +68,9 @@ def test_nine_of_ten_after_many_even_polls(shape: float, ratio: float) -> None:
     assert 0.88 - 2 * ERROR < coverage("even", ratio, 150, shape) < 0.92 + 2 * ERROR
 
 
-@pytest.mark.parametrize("ratio", [3.0, 10.0, 30.0, 100.0])
-@pytest.mark.parametrize("shape", [0.5, 1.0, 2.0])
-@pytest.mark.parametrize("polls", [25, 150, 600])
+@pytest.mark.parametrize(
+    ("polls", "shape", "ratio"), combined([25, 150, 600], [0.5, 1.0, 2.0], [3.0, 10.0, 30.0, 100.0])
+)
 def test_nine_of_ten_after_long_even_series_of_late_polls(polls: int, shape: float, ratio: float) -> None:
     # no Gamma can both lack slow rates, which so many changes rule out, and keep its width among fast ones
     assert 0.88 - 2 * ERROR < coverage("even", ratio, polls, shape) < 0.92 + 2 * ERROR
@@ -103,9 +106,9 @@ LOG_RATE = np.linspace(-34.0, 7.0, 2001)
 RATE = np.exp(LOG_RATE)[:, None]
 
 
-@pytest.mark.parametrize("shape", [1.0, 3.0])
-@pytest.mark.parametrize("kind", ["even", "irregular"])
-@pytest.mark.parametrize("ratio", [1e-3, 1e-2, 0.1, 0.3, 1.0])
+@pytest.mark.parametrize(
+    ("ratio", "kind", "shape"), combined([1e-3, 1e-2, 0.1, 0.3, 1.0], ["even", "irregular"], [1.0, 3.0])
+)
 def test_hundreds_of_polls_stay_near_the_exact_posterior(ratio: float, kind: str, shape: float) -> None:
     rng = np.random.default_rng([7, round(1e4 * ratio)])
     count = 40

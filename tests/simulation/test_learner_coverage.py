@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from support.depth import combined
 from unstale.core.checks import Floats
 from unstale.core.learning.learner import HALF_LIVES, Learner
 from unstale.core.learning.outlook import outlook, rates_within
@@ -53,9 +54,7 @@ def covered(learner: Learner, rate: Floats) -> float:
     return float(np.mean((low < rate) & (rate < high)))
 
 
-@pytest.mark.parametrize("ratio", [3.0, 10.0, 30.0, 100.0])
-@pytest.mark.parametrize("shape", [0.5, 1.0, 2.0])
-@pytest.mark.parametrize("polls", [150, 400])
+@pytest.mark.parametrize(("polls", "shape", "ratio"), combined([150, 400], [0.5, 1.0, 2.0], [3.0, 10.0, 30.0, 100.0]))
 def test_nine_of_ten_after_long_even_series_of_late_polls(polls: int, shape: float, ratio: float) -> None:
     assert 0.88 - 2 * ERROR < covered(*polled(ratio, polls, shape)) < 0.92 + 2 * ERROR
 

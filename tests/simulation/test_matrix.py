@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import settings
 
+from support.depth import soaking
 from unstale.core import penalties, processes
 from unstale.core.custom_penalty import Custom
 from unstale.core.penalties import (
@@ -125,9 +125,8 @@ def compare(changes: Process, polls: Process | Sweep, seed: int, harms: list[tup
 @pytest.mark.parametrize("changes", CHANGES, ids=label)
 @pytest.mark.parametrize("polls", POLLS, ids=label)
 def test_theory_and_simulation_agree(changes: Process, polls: Process | Sweep) -> None:
-    whole = settings.default is not None and settings.default.max_examples > 1000
     turn = CHANGES.index(changes) + POLLS.index(polls)
-    compare(changes, polls, 2, PENALTIES if whole else PENALTIES[turn % 3 :: 3])
+    compare(changes, polls, 2, PENALTIES if soaking() else PENALTIES[turn % 3 :: 3])
 
 
 COMPILED: list[Process] = [p for p in CHANGES if law_of(p) is not None]

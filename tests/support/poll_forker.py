@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from unstale.adapters import sql_copying, sql_resuming
+from unstale.adapters import sql_copying, sql_division
 from unstale.adapters.addresses import Gate
 from unstale.adapters.sql_fetcher import SqlFetcher
 from unstale.adapters.sql_parts import TableParts
@@ -106,7 +106,7 @@ def main() -> None:
     for name in ("duckdb", "psycopg", "pymysql", "sqlalchemy.dialects.mysql", "sqlalchemy.dialects.postgresql"):
         import_module(name)
     sql_copying.ROWS = ROWS  # type: ignore[attr-defined]
-    sql_resuming.LARGE, sql_resuming.PART = ROWS, PART
+    sql_division.LARGE, sql_division.PART = ROWS, PART
     for line in sys.stdin:
         reader, writer = os.pipe()
         child = os.fork()

@@ -165,7 +165,8 @@ def spaced(lines: list[Line], hosts: dict[int, str]) -> None:
         # A worker that is frozen between looking at the clock and polling polls when it thaws: nobody can prevent it.
         in_time = np.sort([line.at for line in polls if line.at <= line.begin_by])
         assert len(in_time) > max(5, 0.8 * len(polls))
-        assert np.diff(in_time).min() >= SPACING - 1e-6
+        # Their requests may go out a twentieth of the spacing after they began.
+        assert np.diff(in_time).min() >= 0.95 * SPACING
 
 
 def fleet(store: PostgresCrew) -> dict[int, str]:

@@ -16,7 +16,6 @@ from collections.abc import Callable
 import numpy as np
 
 from unstale.adapters.postgres_crew import PostgresCrew
-from unstale.adapters.postgres_hosts import Grant
 from unstale.cli.worker import _keep_time, _read_clock
 from unstale.core.learning.learner import Learner
 from unstale.engine.clock import SharedClock, SystemClock
@@ -33,9 +32,9 @@ from unstale.ports import Claim, Fetched
 SPACED, SPACING = "spaced", 0.3
 
 
-def grants(host: str, now: float) -> Grant:
+def rules(host: str) -> Rules:
     """What is granted a host: those that are spaced get one poll at a time."""
-    return Grant(SPACING, 1) if host.startswith(SPACED) else Grant()
+    return Rules(SPACING, 1) if host.startswith(SPACED) else Rules(0.0, 1000)
 
 
 def main(dsn: str, log: str, lease: str, budget: str, took: str, first: str, large: str, times: str) -> None:
@@ -81,7 +80,7 @@ async def live(
         return Fetched(Answer.UNCHANGED, begun)
 
     def opened() -> PostgresCrew:
-        return PostgresCrew(dsn, grants=grants, idle=5.0, patience=3.0, own_time=shared)
+        return PostgresCrew(dsn, idle=5.0, patience=3.0, own_time=shared)
 
     def tell(name: str, facts: object) -> None:
         if name in ("fault", "store_failed", "elected"):
@@ -92,9 +91,8 @@ async def live(
         _read_clock(executor.store, clock)
         keeping = asyncio.create_task(_keep_time(executor, clock, stop))
     config = EngineConfig(budget, owner=f"w{os.getpid()}", lease=lease, polls=64, grace=2.0, first_rate=first)
-    worker = Worker(executor, config, clock, look, tell=tell)
-    host_limits = HostLimits(lambda host: Rules(SPACING, 1) if host.startswith(SPACED) else Rules(0.0, 1000))
-    planner = Planner(await reached(opened), config, clock, host_limits, tell, large)
+    worker = Worker(executor, await reached(opened), config, clock, look, rules=rules, tell=tell)
+    planner = Planner(await reached(opened), config, clock, HostLimits(rules), tell, large)
     planning = asyncio.create_task(planner.run(stop))
     await worker.run(stop)
     await planning

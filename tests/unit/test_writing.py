@@ -231,6 +231,7 @@ OTHERS = {
     "adapters/sqlite_schema.py",  # the draft of a new store, which gets its name when it is whole
     "adapters/duckdb_spool.py",  # rows put aside under a name of its own
     "adapters/duckdb_draft.py",  # DuckDB writes the draft, which takes the place of the file that links lead to
+    "adapters/parquet_tables.py",  # folders of partitions get their names before the manifest names them
     "adapters/sqlite_move.py",  # SQLite writes the draft of a store that is moved, which gets its name when it is whole
     "adapters/sqlite_replica.py",  # SQLite writes the draft of a backup, which refuses what is there
 }

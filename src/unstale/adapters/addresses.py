@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from urllib.parse import quote, urlsplit
 
 from unstale.errors import InputError, sentence
-from unstale.frozen import quickly_made
+from unstale.frozen import dataclass
 
 #: longest web address, in characters
 LONGEST = 8192
@@ -102,7 +101,6 @@ class Gate:
             self._passed.add(host)
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class WebAddress:
     """An http or https address in the one spelling that is sent, and the origin credentials belong to."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from unstale.adapters.normalise import Normaliser
@@ -17,6 +17,7 @@ from unstale.adapters.store_checks import LONGEST_ADDRESS, check_listings
 from unstale.adapters.triggers import Triggers
 from unstale.adapters.ways import WAYS, Means
 from unstale.errors import InputError, require, sentence
+from unstale.frozen import dataclass
 from unstale.kinds import check_options, known_kind
 from unstale.ports import Listing
 from unstale.secrecy import secret_parameter, variable

@@ -14,7 +14,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,6 +32,7 @@ from unstale.adapters.sql_targets import LocalTable, open_target
 from unstale.adapters.target_places import TargetPlace
 from unstale.adapters.transfer import TransferReply
 from unstale.errors import InputError, UnstaleError
+from unstale.frozen import dataclass
 from unstale.keeper.outcomes import Answer
 from unstale.logs import log
 from unstale.ports import Fetched, Request

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from unstale.adapters.sql_text import chunks
 from unstale.adapters.sql_types import Column
 from unstale.adapters.sql_values import plain, row_hash
 from unstale.errors import InputError, sentence
+from unstale.frozen import dataclass
 
 Record = Mapping[str, Any]
 

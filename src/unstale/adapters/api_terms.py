@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any
 
 from unstale.adapters.sql_types import known_type
 from unstale.core.checks import number
 from unstale.errors import InputError, require, sentence
+from unstale.frozen import dataclass
 
 #: how the next page is found; auto: by a link if there is one, by `next` if that is told, else there is none
 PAGINGS = ("auto", "link", "cursor", "offset", "number", "none")

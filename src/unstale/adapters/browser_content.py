@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 
 from unstale.fingerprint import Content, Selective
+from unstale.frozen import dataclass
 from unstale.html_text import html_text
 from unstale.pictured import apart
 

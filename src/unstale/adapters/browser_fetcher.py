@@ -14,12 +14,12 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from unstale.adapters.addresses import Gate, web_address
 from unstale.adapters.browser_gate import BrowserGate
 from unstale.errors import InputError, MissingExtraError, sentence
+from unstale.frozen import dataclass
 from unstale.keeper.outcomes import Answer
 from unstale.pictured import MEDIA_TYPE, with_picture
 from unstale.ports import Fetched, Request

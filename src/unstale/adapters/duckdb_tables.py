@@ -58,6 +58,8 @@ class DuckTables(DuckDraft):
                 "preserve_insertion_order": "false",
             },
         )
+        # It would get into the output of a command.
+        self._db.execute("SET enable_progress_bar = false")
 
     def held(self, name: str, view: str) -> LocalTable:
         """What is known of this table; nothing yet, if `edition` is 0. `view` is the name to be seen by, if free."""

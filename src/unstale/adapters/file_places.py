@@ -8,13 +8,13 @@ import re
 import socket
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from unstale.adapters.addresses import LONGEST, Gate
 from unstale.errors import InputError, sentence
+from unstale.frozen import dataclass
 from unstale.kinds import KINDS
 
 CHUNK = 2**18

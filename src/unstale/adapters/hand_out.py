@@ -16,13 +16,14 @@ import secrets
 from base64 import b64decode
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from unstale.adapters.http_meaning import fetched
 from unstale.adapters.transfer import TransferReply
 from unstale.addresses import host_of
 from unstale.errors import InputError, TooLateError, sentence
+from unstale.frozen import dataclass
 from unstale.ports import Fetched, Request
 
 #: sources that one answer hands out at most, and seconds that one waits for the first of them

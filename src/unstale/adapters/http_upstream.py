@@ -15,7 +15,6 @@ import asyncio
 import re
 import ssl
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from unstale.adapters.addresses import Gate, WebAddress, web_address
@@ -23,6 +22,7 @@ from unstale.adapters.dialling import reached
 from unstale.adapters.http_exchange import Connection, Exchange
 from unstale.adapters.http_message import AnswerReader, Interim, Line
 from unstale.errors import InputError
+from unstale.frozen import dataclass
 
 #: seconds for which a connection waits to be used again
 IDLE = 60.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from unstale.adapters.normalise import content_hash
+from unstale.frozen import dataclass
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Fetched, Request
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from unstale.adapters.memory_entries import Known
 from unstale.adapters.store_shared import NEWEST, packed
+from unstale.frozen import dataclass
 from unstale.keeper.outcomes import Answer
 from unstale.ports import (
     COST_IN,
+    MOST_EDITS,
     Announced,
     Checkpoint,
     Copy,
     CrewMember,
+    Edit,
     Edition,
     Epoch,
     Head,
@@ -74,6 +77,7 @@ class MemoryShelf:
         self._prices: list[Price] = []
         self._counters: Counter[str] = Counter()
         self._epochs: list[Epoch] = []
+        self._edits: list[Edit] = []
 
     def find(self, address: str) -> int | None:
         """The id of the source at this address."""
@@ -158,6 +162,15 @@ class MemoryShelf:
     def entry_count(self, source: int) -> int:
         """How many entries of a feed are kept."""
         return len(self._sources[source].entries) if source in self._sources else 0
+
+    def note_edit(self, at: float, who: str, what: str) -> None:
+        """Keep in the log of edits who changed what."""
+        number = self._edits[-1].number + 1 if self._edits else 1
+        self._edits = [*self._edits, Edit(number, at, who, what)][-MOST_EDITS:]
+
+    def edits(self, limit: int = 1000, before: int | None = None) -> list[Edit]:
+        """Who changed what, the newest first."""
+        return [one for one in reversed(self._edits) if before is None or one.number < before][:limit]
 
     def prices(self, since: float) -> list[Price]:
         """The published prices from a time on, oldest first."""

@@ -9,12 +9,12 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from unstale.adapters.event_text import event_time
 from unstale.adapters.event_words import LINE, LINES, TITLE, harmless, in_words
 from unstale.errors import InputError, MissingExtraError, sentence
+from unstale.frozen import dataclass
 from unstale.logs import log
 from unstale.ports import Aside, Event
 from unstale.secrecy import shown_address

@@ -3,47 +3,69 @@
 Rules of this file:
 1. A claim is a row of its own, one for each source at most: inserting it claims, deleting it ends the claim. The
    source's time stays where it is until an outcome moves it.
-2. Who claims a source holds its row in the schedule until that is committed; rows that others hold are passed over.
+2. Who claims what is due, whoever's it is, holds its rows in the schedule until that is committed; rows that others
+   hold are passed over. Who holds the shards of sources says which of them it claims, and waits for nobody.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from unstale.adapters.postgres_hosts import Grants, sort_out
 from unstale.adapters.postgres_schema import Connection
 from unstale.ports import Claim, Entry
 
 #: seconds by which the clocks of workers may differ
 SKEW = 60.0
-#: how often a claim looks for more after having sent some away from hosts that are not free
-_ROUNDS = 5
-#: of those who are due the longest, so many are looked at to find who is latest in its own interval
-_HEAD = 20_000
 _UNCLAIMED = "NOT EXISTS (SELECT 1 FROM claims c WHERE c.source = s.source)"
 
 
-def claim(
-    db: Connection,
-    now: float,
-    limit: int,
-    lease: float,
-    owner: str,
-    grants: Grants | None,
-    among: Sequence[int] | None,
-) -> list[Claim]:
+def claim(db: Connection, now: float, limit: int, lease: float, owner: str, among: Sequence[int] | None) -> list[Claim]:
     """Up to `limit` claims on what is due, longest overdue first."""
-    claims: list[Claim] = []
-    only = None if among is None else [int(source) for source in among]
-    for _ in range(_ROUNDS):
-        more, moved = _some(db, now, limit - len(claims), lease, owner, grants, only)
-        claims += more
-        if not moved or len(claims) == limit:
-            break
-    return claims
+    chosen_only = "" if among is None else "AND source = ANY(%s::bigint[]) "
+    head: Any = db.execute(
+        f"SELECT source FROM schedule s WHERE awake AND due <= %s {chosen_only}AND {_UNCLAIMED} "
+        "ORDER BY due, source LIMIT %s FOR UPDATE OF s SKIP LOCKED".encode(),
+        (now, *([] if among is None else [[int(source) for source in among]]), limit),
+    ).fetchall()
+    claims = take(db, now, lease, owner, [source for (source,) in head])
+    return [replace(claim, begin_by=math.inf) for claim in claims]
+
+
+def take(
+    db: Connection, now: float, lease: float, owner: str, sources: Sequence[int], until: float | None = None
+) -> list[Claim]:
+    """Claims on those of these sources that are due, now or until then, and that nobody has claimed.
+
+    Their polls have to begin in the first half of the lease, so that they end before it.
+    """
+    if not sources:
+        return []
+    rows: Any = db.execute(
+        "WITH n AS (INSERT INTO claims SELECT s.source, nextval('tokens'), s.site, %s, %s, %s "
+        f" FROM schedule s WHERE s.source = ANY(%s::bigint[]) AND s.awake AND s.due <= %s AND {_UNCLAIMED} "
+        " ORDER BY s.due, s.source ON CONFLICT (source) DO NOTHING RETURNING source, token) "
+        "SELECT n.source, n.token, s.address, s.kind, w.due, s.options, b.last, b.failures, b.latest, b.version, "
+        "c.etag, c.last_modified, c.fingerprint FROM n JOIN sources s ON s.id = n.source "
+        "JOIN beliefs b ON b.source = n.source JOIN schedule w ON w.source = n.source "
+        "LEFT JOIN copies c ON c.source = b.source AND c.version = b.version ORDER BY n.token".encode(),
+        (now, now + lease, owner, [int(source) for source in sources], now if until is None else until),
+    ).fetchall()
+    by = now + 0.5 * lease
+    return [Claim(*(*row[:5], json.loads(row[5]) if row[5] else {}, *row[6:], by)) for row in rows]
+
+
+def set_due(db: Connection, moves: Mapping[int, tuple[float, float | None]]) -> None:
+    """Move the due times of sources, where the second number is given only if they still are that."""
+    db.execute(
+        "UPDATE schedule s SET due = n.due FROM (SELECT s.source, m.due, m.was FROM schedule s JOIN "
+        " unnest(%s::bigint[], %s::float8[], %s::float8[]) m(source, due, was) USING (source) "
+        " ORDER BY s.source FOR UPDATE OF s) n WHERE s.source = n.source AND s.due = coalesce(n.was, s.due)",
+        (list(moves), [time for time, _ in moves.values()], [old for _, old in moves.values()]),
+    )
 
 
 def expire(db: Connection, now: float) -> int:
@@ -78,17 +100,6 @@ def waiting(db: Connection, until: float) -> list[tuple[int, float]]:
     return [(source, due) for source, due in rows]
 
 
-def latest(db: Connection, now: float, usual: float, most: int) -> list[tuple[int, bool]]:
-    """Who is due, at most so many, and whether it was sent away from a busy host: these first, then the latest."""
-    rows: Any = db.execute(
-        "SELECT source, sent FROM (SELECT source, sent, due, span FROM schedule s WHERE awake AND due <= %(now)s "
-        f"AND {_UNCLAIMED} ORDER BY due, source LIMIT {_HEAD}) s ORDER BY sent DESC, CASE WHEN sent THEN due END, "
-        "(%(now)s - due) / CASE WHEN span > 0 THEN span ELSE %(usual)s END DESC, due, source LIMIT %(most)s".encode(),
-        {"now": now, "usual": usual, "most": most},
-    ).fetchall()
-    return [(source, sent) for source, sent in rows]
-
-
 def _spent(db: Connection, held: list[tuple[int, int]], owner: str | None) -> set[int]:
     if not held:
         return set()
@@ -100,55 +111,3 @@ def _spent(db: Connection, held: list[tuple[int, int]], owner: str | None) -> se
         (list(sources), list(tokens), owner),
     ).fetchall()
     return {token for (token,) in rows}
-
-
-def _some(
-    db: Connection,
-    now: float,
-    limit: int,
-    lease: float,
-    owner: str,
-    grants: Grants | None,
-    only: list[int] | None,
-) -> tuple[list[Claim], bool]:
-    """Claim what may be claimed of the head of those who wait; whether more are worth a look."""
-    chosen_only = "" if only is None else "AND source = ANY(%s::bigint[]) "
-    head: Any = db.execute(
-        f"SELECT source, site, sent, due FROM schedule s WHERE awake AND due <= %s {chosen_only}AND {_UNCLAIMED} "
-        "ORDER BY due, source LIMIT %s FOR UPDATE OF s SKIP LOCKED".encode(),
-        (now, *([] if only is None else [only]), limit),
-    ).fetchall()
-    chosen, latest, moved = head, {}, False
-    if grants is not None and head:
-        found = sort_out(db, [row[:3] for row in head], now, grants)
-        latest, moved = found.free, bool(found.later)
-        chosen = [row for row in head if row[0] in latest]
-        if moved:
-            db.execute(
-                "UPDATE schedule s SET due = n.due, sent = true FROM unnest(%s::bigint[], %s::float8[]) n(source, due) "
-                "WHERE s.source = n.source",
-                (list(found.later), list(found.later.values())),
-            )
-    if not chosen:
-        return [], moved
-    sources, sites, _, dues = zip(*chosen, strict=True)
-    rows: Any = db.execute(
-        "WITH n AS (INSERT INTO claims SELECT source, nextval('tokens'), site, %s, %s, %s "
-        # Others may have claimed one after we saw it and before we held it: that is seen now.
-        f" FROM unnest(%s::bigint[], %s::int[]) s(source, site) WHERE {_UNCLAIMED} RETURNING source, token) "
-        "SELECT n.source, n.token, s.address, s.kind, s.options, b.last, b.failures, b.latest, b.version, "
-        "c.etag, c.last_modified, c.fingerprint FROM n JOIN sources s ON s.id = n.source "
-        "JOIN beliefs b ON b.source = n.source "
-        "LEFT JOIN copies c ON c.source = b.source AND c.version = b.version ORDER BY n.token".encode(),
-        (now, now + lease, owner, list(sources), list(sites)),
-    ).fetchall()
-    due = dict(zip(sources, dues, strict=True))
-    return [_claim(row, due[row[0]], latest.get(row[0], math.inf)) for row in rows], moved
-
-
-def _claim(row: Sequence[Any], due: float, begin_by: float) -> Claim:
-    source, token, address, kind, options, last, failures, latest, version, etag, modified, counted = row
-    about = json.loads(options) if options else {}
-    return Claim(
-        source, token, address, kind, due, about, last, failures, latest, version, etag, modified, counted, begin_by
-    )

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from psycopg import sql
 
-from unstale.adapters.postgres_schema import Connection
-from unstale.adapters.postgres_tables import COST
+from unstale.adapters.postgres_schema import Connection, through_all
+from unstale.adapters.postgres_tables import COST, OF_SOURCE
 from unstale.ports import FleetColumns, Price
 
 #: bytes before the first row of a binary COPY, and after the last
@@ -31,11 +31,15 @@ _QUERY = (
 
 
 def columns_of(
-    db: Connection, width: int, sources: Sequence[int] | None = None, within: tuple[int, int, int] | None = None
+    db: Connection,
+    width: int,
+    sources: Sequence[int] | None = None,
+    within: tuple[int, int, int] | None = None,
+    held_by: str | None = None,
 ) -> FleetColumns:
     """All sources, or these, as they stand; inside a transaction that sees one instant.
 
-    Or those `within` an id, which is left out, and another, at most so many.
+    Or those `within` an id, which is left out, and another, at most so many; or of the shards that are `held_by` one.
     """
     where, limit = sql.Composed([]), sql.Composed([])
     if within is not None:
@@ -43,6 +47,11 @@ def columns_of(
         limit = sql.SQL("LIMIT {}").format(within[2])
     if sources is not None:
         where = sql.SQL("WHERE s.id = ANY({}::bigint[])").format(sorted({int(source) for source in sources}))
+    if held_by is not None:
+        through_all(db)
+        where = sql.SQL(
+            f"JOIN hosts h ON h.id = w.site WHERE {OF_SOURCE} IN (SELECT shard FROM shards WHERE owner = {{}})"
+        ).format(held_by)
     query = sql.SQL(_QUERY).format(size=8 * width, blank=bytes(8 * width), where=where, limit=limit)
     columns = _streamed(db, query, _row(width))
     source, host, paused, failures, weight, cost, shortest, longest, due, last, found, listed = (

@@ -13,11 +13,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unstale.adapters import postgres_claims, postgres_hosts, postgres_parts
+from unstale.adapters import postgres_claims, postgres_hosts, postgres_parts, postgres_shards
+from unstale.adapters.postgres_columns import columns_of
+from unstale.adapters.postgres_link import server_time
 from unstale.adapters.postgres_schema import PLANNING, Connection
 from unstale.adapters.postgres_shelf import GONE, NOW
 from unstale.adapters.postgres_store import PostgresStore
-from unstale.ports import Census, Claim, CrewMember, FleetColumns, HostNews, Lesson, Price
+from unstale.ports import Census, Claim, CrewMember, FleetColumns, HeldShards, HostWord, Lesson, Price
+
+#: seconds that the clocks of a worker and its server may be apart when one says that a source is due
+APART = 1.0
 
 
 class PostgresCrew(PostgresStore):
@@ -45,33 +50,57 @@ class PostgresCrew(PostgresStore):
         return self._write(work)
 
     def leave(self, owner: str) -> None:
-        """A worker ends: its share is free."""
-        self._write(lambda db, again: db.execute("DELETE FROM workers WHERE owner = %s", (owner,)))
-
-    def heard(self, news: Sequence[HostNews]) -> None:
-        """What answers say about how their hosts want to be treated holds for all from the next claim on."""
+        """A worker ends: its share and its shards are free."""
 
         def work(db: Connection, again: bool) -> None:
-            for one in news:
-                postgres_hosts.heard(db, one, self._grants or (lambda name, now: postgres_hosts.Grant()))
+            db.execute("UPDATE shards SET owner = NULL WHERE owner = %s", (owner,))
+            db.execute("DELETE FROM workers WHERE owner = %s", (owner,))
 
         self._write(work)
 
-    def pass_on(self, owner: str, claims: Sequence[Claim]) -> int:
-        """End claims whose polls were not begun: their turns at hosts are others' now; how many."""
+    def hold(self, owner: str, let_go: Sequence[int] = ()) -> HeldShards:
+        """Let go of shards, and take those that a worker which is alive should hold and nobody does; all it holds."""
 
-        def work(db: Connection, again: bool) -> int:
-            ended = postgres_claims.end(db, owner, claims)
-            if ended and self._grants is not None:
-                postgres_hosts.returned(db, claims, self._grants)
-            self._count(db, {"given_back": ended})
-            return ended
+        def work(db: Connection, again: bool) -> HeldShards:
+            held, ended = postgres_shards.hold(db, owner, let_go)
+            at = server_time(db)
+            self._count(db, {"expired": ended + postgres_claims.expire(db, at)})
+            return held
 
         return self._write(work)
 
-    def overdue(self, now: float, usual: float, most: int) -> list[tuple[int, bool]]:
-        """Who is due, at most so many: those sent away from busy hosts first, then who is latest in its own wait."""
-        return self._read(lambda db: postgres_claims.latest(db, now, usual, most))
+    def take(self, sources: Sequence[int], *, lease: float, owner: str) -> list[Claim]:
+        """Claims on those of these sources that are due; nothing if the owner counts as gone."""
+        tried: list[float] = []
+
+        def work(db: Connection, again: bool) -> list[Claim]:
+            # It is made durable with what is recorded next: a claim that a crash takes back was none.
+            db.execute("SET LOCAL synchronous_commit = off")
+            if not postgres_shards.may_claim(db, owner):
+                return []
+            lost = sum(postgres_claims.end(db, owner, claimed_at=at) for at in sorted(set(tried))) if again else 0
+            tried.append(at := server_time(db))
+            claims = postgres_claims.take(db, at, lease, owner, sources, at + APART)
+            self._count(db, {"given_back": lost, "claimed": len(claims)})
+            return claims
+
+        return self._write(work)
+
+    def held_fleet(self, owner: str, width: int) -> FleetColumns:
+        """The sources of the shards that a worker holds, in columns."""
+        return self._aware(self.at_once(lambda db: columns_of(db, width, held_by=owner)))
+
+    def sources_of(self, shards: Sequence[int]) -> list[int]:
+        """The sources that belong to these shards."""
+        return self.at_once(lambda db: postgres_shards.sources_of(db, shards))
+
+    def host_words(self) -> list[HostWord]:
+        """What hosts have asked for, those that have."""
+        return self.at_once(postgres_hosts.words)
+
+    def keep_words(self, words: Sequence[HostWord]) -> None:
+        """What hosts ask for, for whoever holds their shards next."""
+        self._write(lambda db, again: postgres_hosts.keep(db, words))
 
     def census(self) -> Census:
         """How many sources there are, and what their polls cost."""
@@ -107,14 +136,15 @@ class PostgresCrew(PostgresStore):
         return self._again(work)
 
     def divide(self, rate: float) -> list[CrewMember]:
-        """Give every worker that is alive an even share of the rate, as far as others have let go of it."""
+        """Give every worker that is alive a share of the rate by its demand, as far as others have let go of it."""
 
         def work(db: Connection, again: bool) -> list[CrewMember]:
             db.execute(f"DELETE FROM workers WHERE at < {NOW} - %s".encode(), (GONE,))
             rows: Any = db.execute(
                 "SELECT owner, share, held, level, burst, facts FROM workers ORDER BY owner FOR UPDATE"
             ).fetchall()
-            shares = even_shares(rate, [(share, held) for _, share, held, *_ in rows])
+            wanted = wanted_shares(rate, [(row[1], json.loads(row[5]).get("demand", 0.0)) for row in rows])
+            shares = granted(rate, wanted, [(share, held) for _, share, held, *_ in rows])
             if any(share != row[1] for share, row in zip(shares, rows, strict=True)):
                 db.execute(
                     "UPDATE workers w SET share = n.share FROM unnest(%s::text[], %s::float8[]) n(owner, share) "
@@ -149,20 +179,36 @@ class PostgresCrew(PostgresStore):
         self._write(work)
 
 
-def even_shares(rate: float, members: Sequence[tuple[float, float]]) -> list[float]:
-    """New shares for workers with (granted, held) ones: even, but nothing is granted before another has let go of it.
+def wanted_shares(rate: float, members: Sequence[tuple[float, float]]) -> list[float]:
+    """The shares that workers with (granted, demand) should have: by demand, a tenth of them evenly.
 
-    >>> even_shares(6.0, [(6.0, 6.0), (0.0, 0.0)])
-    [3.0, 0.0]
-    >>> even_shares(6.0, [(3.0, 6.0), (0.0, 0.0)]), even_shares(6.0, [(3.0, 3.0), (0.0, 0.0)])
-    ([3.0, 0.0], [3.0, 3.0])
+    Those that are nearly right stay: what changes hands is nobody's for a moment.
+
+    >>> wanted_shares(10.0, [(0.0, 3.0), (0.0, 1.0)]), wanted_shares(10.0, [(0.0, 0.0), (0.0, 0.0)])
+    ([7.25, 2.75], [5.0, 5.0])
+    >>> wanted_shares(10.0, [(7.0, 3.0), (3.0, 1.0)])
+    [7.0, 3.0]
     """
     if not members:
         return []
-    target = rate / len(members)
+    whole, even = sum(demand for _, demand in members), rate / len(members)
+    found = [0.1 * even + 0.9 * rate * demand / whole if whole > 0.0 else even for _, demand in members]
+    before = [share for share, _ in members]
+    near = all(abs(share - new) <= 0.2 * new for share, new in zip(before, found, strict=True))
+    return before if near and abs(sum(before) - rate) <= 1e-9 * rate else found
+
+
+def granted(rate: float, wanted: Sequence[float], members: Sequence[tuple[float, float]]) -> list[float]:
+    """New shares for workers with (granted, held) ones: nothing is granted before another has let go of it.
+
+    >>> granted(6.0, [3.0, 3.0], [(6.0, 6.0), (0.0, 0.0)])
+    [3.0, 0.0]
+    >>> granted(6.0, [3.0, 3.0], [(3.0, 6.0), (0.0, 0.0)]), granted(6.0, [3.0, 3.0], [(3.0, 3.0), (0.0, 0.0)])
+    ([3.0, 0.0], [3.0, 3.0])
+    """
     free = rate - sum(max(share, held) for share, held in members)
     shares = []
-    for share, _ in members:
+    for target, (share, _) in zip(wanted, members, strict=True):
         if share < target:
             more = min(target - share, max(free, 0.0))
             share, free = share + more, free - more

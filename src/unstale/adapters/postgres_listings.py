@@ -117,10 +117,10 @@ def insert(db: Connection, new: Mapping[int, tuple[tuple[Any, ...], int]], now: 
             copy.set_types(["int8", "float8", "float8", "int4", "int8", "int4"])
             for source in new:
                 copy.write_row((source, -math.inf, -math.inf, 0, 0, 0))
-        with cursor.copy("COPY schedule(source, site, awake, due, sent) FROM STDIN (FORMAT binary)") as copy:
-            copy.set_types(["int8", "int4", "bool", "float8", "bool"])
+        with cursor.copy("COPY schedule(source, site, awake, due) FROM STDIN (FORMAT binary)") as copy:
+            copy.set_types(["int8", "int4", "bool", "float8"])
             for source, (row, site) in new.items():
-                copy.write_row((source, site, not row[-1], now, False))
+                copy.write_row((source, site, not row[-1], now))
 
 
 def replace(db: Connection, replaced: Mapping[int, tuple[tuple[Any, ...], int]], anew: Set[int] = frozenset()) -> int:

@@ -109,6 +109,8 @@ def _finish(db: Connection, there: apsw.Connection, draft: str, schema: str) -> 
     for sequence, last in (("ids", tally.get("added", 0)), ("tokens", tally.get("claimed", 0))):
         if last:
             db.execute("SELECT setval(%s, %s)", (sequence, last))
+    # Prices go on counting, too, where the file's ended.
+    db.execute("SELECT setval(pg_get_serial_sequence('prices', 'id'), max(id)) FROM prices")
     db.execute("ANALYZE sources, beliefs, schedule")
     db.execute("DROP TABLE moving")
     _drop(db, schema)

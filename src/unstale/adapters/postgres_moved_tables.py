@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import apsw
@@ -14,6 +13,7 @@ from unstale.adapters.postgres_copies import clean
 from unstale.adapters.postgres_listings import hosts_of
 from unstale.adapters.postgres_schema import Connection
 from unstale.addresses import host_of
+from unstale.frozen import dataclass
 
 Row = tuple[Any, ...]
 
@@ -118,8 +118,8 @@ def tables_of(db: Connection, there: apsw.Connection) -> list[MovedTable]:
         MovedTable(
             "schedule",
             "SELECT b.source, s.paused, b.due FROM beliefs b JOIN sources s ON s.id = b.source ORDER BY b.source",
-            (("source", "int8"), ("site", "int4"), ("awake", "bool"), ("due", "float8"), ("sent", "bool")),
-            lambda row: (row[0], hosts[sites[row[0]]], not row[1], row[2], False),
+            (("source", "int8"), ("site", "int4"), ("awake", "bool"), ("due", "float8")),
+            lambda row: (row[0], hosts[sites[row[0]]], not row[1], row[2]),
         ),
         MovedTable(
             "checkpoints",
@@ -179,6 +179,12 @@ def tables_of(db: Connection, there: apsw.Connection) -> list[MovedTable]:
                 ("edited_at", "float8"),
             ),
             same,
+        ),
+        MovedTable(
+            "edits",
+            "SELECT number, at, who, what FROM edits ORDER BY number",
+            (("number", "int8"), ("at", "float8"), ("who", "text"), ("what", "text")),
+            tidy,
         ),
         MovedTable(
             "copies",

@@ -48,9 +48,9 @@ def record(
         ),
     )
     db.execute(
-        "UPDATE schedule s SET due = n.due, span = n.span, sent = false "
-        "FROM unnest(%s::bigint[], %s::float8[], %s::real[]) n(source, due, span) WHERE s.source = n.source",
-        (sources, [float(e.due) for e in mine], [_span(e) for e in mine]),
+        "UPDATE schedule s SET due = n.due FROM unnest(%s::bigint[], %s::float8[]) n(source, due) "
+        "WHERE s.source = n.source",
+        (sources, [float(e.due) for e in mine]),
     )
     if dear := [(e.claim.source, e.learned) for e in mine if e.learned is not None]:
         db.execute(
@@ -64,11 +64,6 @@ def record(
             postgres_entries.keep(db, e.claim.source, version, e.polled_at, told[e.claim.token])
             postgres_entries.drop(db, e.claim.source, version, e.polled_at - horizon)
     postgres_outbox.append(db, new, horizon)
-
-
-def _span(entry: Entry) -> float:
-    """How long it waits from this poll on, as a real number of four bytes holds it."""
-    return min(max(entry.due - entry.polled_at, 0.0), 1e30)
 
 
 def publish(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from unstale.adapters import postgres_columns, postgres_copies, postgres_entries
+from unstale.adapters import postgres_columns, postgres_copies, postgres_edits, postgres_entries
 from unstale.adapters.postgres_catalogue import place
 from unstale.adapters.postgres_schema import Connection, through_all
 from unstale.adapters.postgres_shelf import PostgresShelf
 from unstale.adapters.postgres_tables import COST
 from unstale.adapters.store_shared import observation
-from unstale.ports import Checkpoint, Copy, Epoch, Holding, KeptEntry, Observation, Price
+from unstale.ports import Checkpoint, Copy, Edit, Epoch, Holding, KeptEntry, Observation, Price
 
 
 class PostgresReplica(PostgresShelf):
@@ -53,6 +53,10 @@ class PostgresReplica(PostgresShelf):
     def entry_count(self, source: int) -> int:
         """How many entries of a feed are kept."""
         return self._read(lambda db: postgres_entries.count(db, source))
+
+    def edits(self, limit: int = 1000, before: int | None = None) -> list[Edit]:
+        """Who changed what, the newest first."""
+        return self._read(lambda db: postgres_edits.read(db, limit, before))
 
     def prices(self, since: float) -> list[Price]:
         """The published prices from a time on, oldest first."""

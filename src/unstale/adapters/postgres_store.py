@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 from unstale.adapters import (
     postgres_claims,
     postgres_copies,
+    postgres_edits,
     postgres_entries,
     postgres_members,
     postgres_outbox,
@@ -23,7 +24,6 @@ from unstale.adapters import (
 )
 from unstale.adapters.feed_versions import told_by, untaken
 from unstale.adapters.postgres_failover import notice_failover
-from unstale.adapters.postgres_hosts import Grants
 from unstale.adapters.postgres_link import PATIENCE, server_time
 from unstale.adapters.postgres_listings import forgotten, listed
 from unstale.adapters.postgres_observations import cover, forget
@@ -43,9 +43,8 @@ class PostgresStore(PostgresReplica):
     """Keeps the contract `Store` in a PostgreSQL database, for many processes at a time.
 
     `versions` and `horizon` (seconds) bound its growth. Missing tables are made, unless `create` is false. With
-    `grants`, sources are claimed only while their hosts are free, and say by when their polls must have begun. With
-    `own_time` claims, their leases and hosts' turns go by the server's clock, whatever time claimants say it is. A
-    session that is idle for `idle` seconds is ended by the server.
+    `own_time` claims and their leases go by the server's clock, whatever time claimants say it is. A session that is
+    idle for `idle` seconds is ended by the server.
     """
 
     def __init__(
@@ -56,14 +55,13 @@ class PostgresStore(PostgresReplica):
         horizon: float = HORIZON,
         create: bool = True,
         schema: str = "unstale",
-        grants: Grants | None = None,
         own_time: bool = False,
         idle: float = 0.0,
         patience: float = PATIENCE,
     ) -> None:
         require(versions >= 1, "versions", versions, "must be 1 or more", "keep at least the newest copy")
         self._versions, self._horizon = int(versions), number("horizon", horizon, above=0, infinite=True)
-        self._create, self._grants, self._own_time, self._idle = create, grants, own_time, idle
+        self._create, self._own_time, self._idle = create, own_time, idle
         #: the learner's state that this process goes by, and the first token without a partition
         self._epoch = self._beyond = 0
         super().__init__(dsn, schema=schema, patience=patience)
@@ -120,7 +118,7 @@ class PostgresStore(PostgresReplica):
             at = server_time(db) if self._own_time else now
             tried.append(at)
             expired = postgres_claims.expire(db, at)
-            claims = postgres_claims.claim(db, at, int(limit), lease, owner, self._grants, among)
+            claims = postgres_claims.claim(db, at, int(limit), lease, owner, among)
             self._count(db, {"given_back": lost, "expired": expired, "claimed": len(claims)})
             return claims
 
@@ -197,16 +195,7 @@ class PostgresStore(PostgresReplica):
             return
 
         def work(db: Connection, again: bool) -> None:
-            db.execute(
-                "UPDATE schedule s SET due = n.due, span = CASE WHEN n.was IS NULL OR s.span = 0 THEN s.span "
-                " ELSE greatest(least(s.span + n.due - s.due, 1e30), 1e-3) END "
-                "FROM (SELECT s.source, m.due, m.was FROM schedule s JOIN "
-                " unnest(%s::bigint[], %s::float8[], %s::float8[]) m(source, due, was) USING (source) "
-                " ORDER BY s.source FOR UPDATE OF s) n WHERE s.source = n.source AND s.due = coalesce(n.was, s.due) "
-                # Who was sent away from a busy host has its turn there, whatever the price does meanwhile.
-                "AND (n.was IS NULL OR NOT s.sent)",
-                (list(moves), [time for time, _ in moves.values()], [old for _, old in moves.values()]),
-            )
+            postgres_claims.set_due(db, moves)
             if was is None:
                 self._notify(db)
 
@@ -219,6 +208,10 @@ class PostgresStore(PostgresReplica):
             with self._db.transaction():
                 _take_time(self._db)
                 return work(self._db)
+
+    def note_edit(self, at: float, who: str, what: str) -> None:
+        """Keep in the log of edits who changed what."""
+        self._write(lambda db, again: postgres_edits.keep(db, at, who, what))
 
     def enlist(self, members: Sequence[CollectionMember]) -> None:
         """Take up whom collections tell of, or what they say now."""

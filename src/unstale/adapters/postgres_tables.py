@@ -133,7 +133,26 @@ _V7 = """
 ALTER TABLE sources ADD COLUMN learned float8;
 """
 
+_V8 = """
+-- who changed what, the newest of it
+CREATE TABLE edits(number bigint PRIMARY KEY, at float8 NOT NULL, who text NOT NULL, what text NOT NULL);
+"""
+
+_V9 = """
+-- hosts belong to shards by their names; who holds a shard polls its sources, and `epoch` counts how often it was taken
+ALTER TABLE hosts ADD COLUMN shard integer NOT NULL GENERATED ALWAYS AS
+    ((get_byte(decode(md5(name), 'hex'), 0) * 256 + get_byte(decode(md5(name), 'hex'), 1)) % 1024) STORED;
+CREATE TABLE shards(shard integer PRIMARY KEY, owner text, epoch bigint NOT NULL) WITH (fillfactor = 50);
+INSERT INTO shards SELECT number, NULL, 0 FROM generate_series(0, 1023) number;
+-- whose turn it is at a host, and who is latest, is in the memory of who holds its shard
+ALTER TABLE hosts DROP COLUMN free_at, DROP COLUMN pile;
+ALTER TABLE schedule DROP COLUMN sent, DROP COLUMN span;
+"""
+
 #: what a poll of a source costs: what is stated, or what was found
 COST = "CASE WHEN cost = 1 THEN coalesce(learned, cost) ELSE cost END"
+#: shards of a store, and that of a source: its host's, or one by its own number where it has no host
+SHARDS = 1024
+OF_SOURCE = "CASE WHEN h.name = '' THEN (w.source & 1023)::integer ELSE h.shard END"
 #: the step from version i to version i + 1
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7)
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7, _V8, _V9)

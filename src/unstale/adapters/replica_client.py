@@ -12,7 +12,7 @@ import asyncio
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from unstale.adapters.transfer import NO_CODING, NO_END
 from unstale.codings import BrokenCoding, Decoder, TooMuch, codings_of
 from unstale.core.replication.redundancy import whole
 from unstale.errors import InputError, ReplicaError, require
+from unstale.frozen import dataclass
 
 #: bytes of a body, and seconds for one answer and for telling one that it is behind
 LARGEST, SECONDS, TELLING = 64 * 2**20, 10.0, 2.0

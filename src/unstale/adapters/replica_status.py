@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from unstale.adapters.retry_headers import http_date
+from unstale.frozen import dataclass
 
 #: characters of a field that are read, and replicas that a copy may have come through
 LONGEST, MOST_HOPS = 4096, 16

@@ -10,13 +10,13 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from protego import Protego
 
 from unstale.adapters.addresses import WebAddress, web_address
 from unstale.adapters.transfer import TransferReply
-from unstale.frozen import quickly_made
+from unstale.frozen import dataclass
 from unstale.ports import Request
 
 #: bytes that are read, seconds that rules are kept, used while the site fails, and left alone after a failure
@@ -27,7 +27,6 @@ LONGEST_DELAY = 86_400.0
 _RULE = re.compile("di|delay", re.IGNORECASE)
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Permission:
     """Whether a source may be polled now; `delay` is the pause the site wants between polls, in seconds.
@@ -55,6 +54,10 @@ class _Known:
     reason: str = ""
     requests: int = 1
 
+    def holds(self, now: float) -> bool:
+        """Whether it need not be asked anew; nothing holds for longer than a day, also if the clock was set back."""
+        return self.until - FRESH <= now < self.until
+
 
 class Robots:
     """Answers for every web address whether `agent` may poll it; asks through `look`, so through the gate.
@@ -79,7 +82,7 @@ class Robots:
         """Whether `address` may be polled now. Many at once about one origin ask it once."""
         place = web_address(address)
         known, sent = self._known.get(place.origin), 0
-        if known is None or known.until <= self._now():
+        if known is None or not known.holds(self._now()):
             task = self._asking.get(place.origin)
             mine = task is None
             if task is None:
@@ -94,7 +97,7 @@ class Robots:
         """What `ask` would answer without asking the site, None if it has to be asked."""
         place = web_address(address)
         known = self._known.get(place.origin)
-        return None if known is None or known.until <= self._now() else self._permission(place, known, 0)
+        return None if known is None or not known.holds(self._now()) else self._permission(place, known, 0)
 
     def _permission(self, place: WebAddress, known: _Known, sent: int) -> Permission:
         if known.reason:

@@ -19,11 +19,11 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from unstale.adapters.sandbox_child import LENGTH, READY
 from unstale.errors import InputError
+from unstale.frozen import dataclass
 from unstale.logs import log
 
 T = TypeVar("T")

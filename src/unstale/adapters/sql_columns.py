@@ -16,16 +16,12 @@ COMMENTS = (
     "SELECT attname, col_description(attrelid, attnum) FROM pg_attribute WHERE attrelid = to_regclass(:full) "
     "AND attnum > 0 AND col_description(attrelid, attnum) IS NOT NULL"
 )
-
-#: what no row shows: a column that was dropped and came again, with another value where rows have none of their own
-SHAPE = (
-    "SELECT string_agg(concat_ws(' ', attnum, atttypid, attmissingval::text), ', ' ORDER BY attnum) FROM pg_attribute "
-    "WHERE attrelid = to_regclass(:full) AND attnum > 0 AND NOT attisdropped"
-)
+#: and what kind of relation it calls by a name
+RELATION = "SELECT relkind::text FROM pg_class WHERE oid = to_regclass(:full)"
 
 
 def catalogued(
-    inspector: Inspector, table: str, schema: str | None, names: Sequence[str], dialect: str
+    inspector: Inspector, schema: str | None, table: str, names: Sequence[str], dialect: str
 ) -> tuple[list[str], list[str], dict[str, str]]:
     """Types, those of them that are the source's own in its words, and comments, as SQLAlchemy finds them."""
     with warnings.catch_warnings():

@@ -9,25 +9,27 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from unstale.adapters import sql_resuming
+from unstale.adapters import sql_division
+from unstale.adapters.sql_division import Part, division_of
 from unstale.adapters.sql_flight import SqlFlight
 from unstale.adapters.sql_parts import TableParts
 from unstale.adapters.sql_places import Ask
 from unstale.adapters.sql_probe import Look, look
 from unstale.adapters.sql_ranges import ROWS, differing, width_of
 from unstale.adapters.sql_records import view_name
-from unstale.adapters.sql_resuming import PartedReading, Range
+from unstale.adapters.sql_resuming import PartedReading
 from unstale.adapters.sql_schema import Schema, Schemas, schema_changes
 from unstale.adapters.sql_source import Source
 from unstale.adapters.sql_targets import LocalTable, Row, TableReading, Target
 from unstale.adapters.sql_types import Column
 from unstale.adapters.sql_values import plain, row_hash, size
 from unstale.errors import InputError
+from unstale.frozen import dataclass
 from unstale.logs import log
 
 
@@ -88,20 +90,21 @@ class Copying:
             self._heed(held.name, Schema.of(columns, () if self._ask.key else key, self._ask.types))
 
     def _whole(self, columns: Sequence[Column], key: tuple[str, ...], seen: Look) -> TableReading:
-        """Everything: in parts that outlive this poll, if it is much and its key has ranges."""
+        """Everything: in parts that outlive this poll, if it is much and its source can tell them apart."""
         whole, self._of = _Reading(self, columns, key), seen.rows
-        large = self.unique and seen.rows >= sql_resuming.LARGE and self._has_ranges(columns, key)
-        total = sql_resuming.total_of(self._source, columns, seen.kind) if large else ""
-        if self._folder is None or not total:
+        if self._folder is None or seen.rows < sql_division.LARGE:
+            return whole
+        # What an owner calls a key need not be in the order of any index.
+        way = division_of(self._source, columns, key if self.unique else ())
+        if way is None:
             return whole
         self._parts = parts = TableParts(self._folder, table_name(self._ask))
-        found = sql_resuming.ranges_of(self._source, columns, key[0], seen, total, parts)
-        width = parts.width()
+        found = way(seen.rows, parts)
 
-        def reading(one: Range) -> TableReading:
-            return _Reading(self, columns, key, self._source.in_ranges(key[0], width, {one.number}))
+        def reading(one: Part) -> TableReading:
+            return _Reading(self, columns, key, one.condition)
 
-        return PartedReading(columns, key, parts, found, reading, self._had) if found else whole
+        return PartedReading(columns, key, parts, found, reading, self._had, self.unique) if found else whole
 
     def _has_ranges(self, columns: Sequence[Column], key: tuple[str, ...]) -> bool:
         types = [column.type for column in columns if column.name in key]
@@ -184,7 +187,7 @@ class Copying:
         self._rows += rows
         self._check()
 
-    def _had(self, one: Range, kept: int | None) -> None:
+    def _had(self, one: Part, kept: int | None) -> None:
         """A part is here, read now; or `kept` from an earlier poll, whose bytes count as what may be read at most."""
         self._sure += one.rows
         self._rows = self._sure

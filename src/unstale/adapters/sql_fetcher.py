@@ -10,6 +10,7 @@ The address is SQLAlchemy's, `postgresql://reader:$PASSWORD@host/shop#orders`, t
     sweep      seconds after which everything is read and compared again, whatever the probe says
     types      the types that columns shall have instead of their source's, by name; see `sql_types`
     group      tables of this database that are copied together, at one moment and in one switch; see `sql_group`
+    partition  columns by whose values files of Parquet are divided, `country` or `at:month`; see `parquet_partitions`
     batch      rows read at a time; max_bytes  most bytes of values that one poll may read
 
 The body is a short account in JSON: the local table, its columns, rows, what the last change inserted, changed and
@@ -115,14 +116,14 @@ class SqlFetcher:
         source: Source | None = None
         copy: Copying | None = None
         try:
-            source = Source(wanted, flight.patient)
+            source = source_of(wanted, flight.patient)
             flight.add(source)
             if wanted.group:
                 return self._look_at_group(wanted, request, source, flight, polled_at)
             source.open(self._gate, self._roots, self._held, flight.left())
             if wanted.own:
                 return replace(catalogue(source, request, polled_at), requests=source.statements)
-            tables = self._tables(flight)
+            tables = self._tables(wanted, flight)
             copy = Copying(wanted, source, tables, flight, polled_at, self._parts)
             seen, done = copy.run()
             copy.settled()
@@ -144,18 +145,27 @@ class SqlFetcher:
     def _look_at_group(
         self, wanted: Ask, request: Request, source: Source, flight: SqlFlight, polled_at: float
     ) -> Fetched:
-        tables = self._tables(flight)
+        tables = self._tables(wanted, flight)
         known = members(wanted, tables, polled_at)
         source.open(self._gate, self._roots, self._held, flight.left(), [one.table for one in known])
         seen, done, received, rows = copy_group(wanted, known, source, tables, flight, polled_at, self._parts)
         return _fetched(request, seen, done, polled_at, received, rows, source.statements)
 
-    def _tables(self, flight: SqlFlight) -> Target:
+    def _tables(self, wanted: Ask, flight: SqlFlight) -> Target:
         # Who makes the file must be alone with it.
         with self._opening:
-            tables = open_target(self._target, flight.patient)
+            tables = open_target(self._target, flight.patient, wanted.partition)
         flight.add(tables)
         return tables
+
+
+def source_of(wanted: Ask, patient: Callable[[], bool]) -> Source:
+    """The database of an address, not yet opened."""
+    if wanted.address.lower().startswith("duckdb:"):
+        from unstale.adapters.duckdb_source import DuckSource
+
+        return DuckSource(wanted, patient)
+    return Source(wanted, patient)
 
 
 def _fetched(

@@ -9,13 +9,15 @@ Rules of this file:
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from unstale.errors import StoreError, sentence
 from unstale.writing import whole_file
@@ -28,7 +30,7 @@ class TableParts:
     """The parts of one table, in a folder of their own under `folder`."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        self._place, self._width = folder / name, folder / name / "width"
+        self._place, self._division = folder / name, folder / name / "division.json"
         try:
             # Rows are in there: as private as can be.
             self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -37,16 +39,17 @@ class TableParts:
         except OSError as error:
             raise _unusable(self._place, error) from error
 
-    def width(self) -> int:
-        """The width of ranges that parts were made by; 0 if none were."""
+    def division(self) -> dict[str, Any]:
+        """How the table was divided when parts were made; nothing if none were."""
         try:
-            return max(int(self._width.read_text()), 0)
+            found = json.loads(self._division.read_bytes())
         except (OSError, ValueError):
-            return 0
+            return {}
+        return found if isinstance(found, dict) else {}
 
-    def set_width(self, width: int) -> None:
-        """Write down by which width parts are made now."""
-        self.add(self._width, [str(width).encode()])
+    def set_division(self, told: Mapping[str, Any]) -> None:
+        """Write down how it is divided now."""
+        self.add(self._division, [json.dumps(told).encode()])
 
     def place(self, depends: str) -> Path:
         """Where the part is, or would be, that depends on this."""
@@ -60,7 +63,7 @@ class TableParts:
     def keep(self, places: Collection[Path]) -> None:
         """Remove all other parts, and what kills have left."""
         for one in self._place.iterdir():
-            if one not in places and one != self._width:
+            if one not in places and one != self._division:
                 one.unlink(missing_ok=True)
 
     def clear(self) -> None:

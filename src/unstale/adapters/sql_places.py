@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -18,6 +18,7 @@ from unstale.adapters.environment import filled
 from unstale.adapters.sql_types import known_type
 from unstale.core.checks import number
 from unstale.errors import InputError, require
+from unstale.frozen import dataclass
 from unstale.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ OVERLAP = 300.0
 SWEEP = 86400.0
 #: bytes of values that one poll may read, unless said otherwise
 MAX_BYTES = 2**30
+#: spans of time that files of Parquet may be divided by
+SPANS = ("year", "month", "day")
+#: databases that are files
+FILES = ("sqlite", "duckdb")
 PROBES = ("auto", "changed", "xmin", "checksum", "count")
 # What else an address may say: nothing that leads to another place or loads a file.
 _PARAMETERS = {
@@ -67,8 +72,25 @@ class Ask:
     schema: str = "hold"
     #: the tables that are copied together with this one, at one moment
     group: str = ""
+    #: by what the files of the copy are divided, in Parquet
+    partition: tuple[str, ...] = ()
     #: whether the query is ours and not its owner's
     own: bool = False
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The columns that the owner names."""
+        return tuple(filter(None, (*self.key, self.changed, *map(column_of, self.partition))))
+
+
+def column_of(by: str) -> str:
+    """The column that a partition goes by.
+
+    >>> column_of("ordered_at:month"), column_of("country")
+    ('ordered_at', 'country')
+    """
+    name, _, span = by.rpartition(":")
+    return name if name and span in SPANS else by
 
 
 def ask(address: str, options: Mapping[str, Any]) -> Ask:
@@ -95,9 +117,6 @@ def ask(address: str, options: Mapping[str, Any]) -> Ask:
         "must begin with SELECT or WITH",
         "only reading is polled",
     )
-    key = options.get("key") or ()
-    require(isinstance(key, str | list | tuple), "key", repr(key), "must name columns", "give a name or a list of them")
-    key = (key,) if isinstance(key, str) else tuple(map(str, key))
     probe, changed = options.get("probe", "auto"), str(options.get("changed") or "")
     require(probe in PROBES, "probe", repr(probe), f"must be one of {', '.join(PROBES)}", "choose one")
     require(
@@ -114,7 +133,7 @@ def ask(address: str, options: Mapping[str, Any]) -> Ask:
         place,
         table,
         query,
-        key,
+        _named("key", options),
         changed,
         number("overlap", options.get("overlap", OVERLAP), least=0),
         probe,
@@ -124,7 +143,15 @@ def ask(address: str, options: Mapping[str, Any]) -> Ask:
         _types(options.get("types") or {}),
         schema=_schema(options.get("schema", "hold")),
         group=str(options.get("group") or ""),
+        partition=_named("partition", options),
     )
+
+
+def _named(option: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+    told = options.get(option) or ()
+    remedy = "give a name or a list of them"
+    require(isinstance(told, str | list | tuple), option, repr(told), "must name columns", remedy)
+    return (told,) if isinstance(told, str) else tuple(map(str, told))
 
 
 def _schema(told: object) -> str:
@@ -154,11 +181,11 @@ def allowed_database(address: str, options: Mapping[str, Any], roots: Sequence[P
     dialect = scheme.lower().partition("+")[0]
     if not colon or dialect not in KINDS["sql"].schemes:
         raise InputError("address is not a database's: write it like postgresql://user:$PASSWORD@host/name#table")
-    if dialect != "sqlite":
+    if dialect not in FILES:
         return False
     database, _, query = rest.removeprefix("/").partition("?")
     if "$" not in database:
-        _sqlite_place(database, bool(query), roots, held)
+        _place(database, bool(query), roots, held)
     return True
 
 
@@ -176,16 +203,18 @@ def parsed(sqlalchemy: Any, text: str) -> tuple[str, URL]:
     return host, address.set(**{part: value for part, value in secret.items() if value})
 
 
-def sqlite_file(address: URL, roots: Sequence[Path], held: Sequence[Path]) -> Path:
-    """The file of an SQLite database, if it may be read: inside the roots, and none that this process has open."""
-    file = _sqlite_place(address.database or "", bool(address.query), roots, held)
+def file_of(address: URL, roots: Sequence[Path], held: Sequence[Path]) -> Path:
+    """The file of a database that is one, if it may be read: inside the roots, and none that this process has open."""
+    file = _place(address.database or "", bool(address.query), roots, held)
     require(file.is_file(), "file", repr(file.name), "does not exist", "check the address")
     return file
 
 
-def _sqlite_place(database: str, more: bool, roots: Sequence[Path], held: Sequence[Path]) -> Path:
+def _place(database: str, more: bool, roots: Sequence[Path], held: Sequence[Path]) -> Path:
     if not database or database.startswith((":", "file:")) or more:
-        raise InputError("address of an SQLite database must be its file: write it like sqlite:////data/shop.db#table")
+        raise InputError(
+            "address of an SQLite or DuckDB database must be its file: write it like sqlite:////data/shop.db#table"
+        )
     file = Path(database).resolve()
     _inside(file, roots)
     # Two libraries on one file in one process undo each other's locks: closing it here would free ours.

@@ -7,8 +7,8 @@
     xmin      PostgreSQL: count(*) and the sum of the hashed transaction numbers of all row versions. A sum needs no
               order, so neither the wraparound of the 32-bit numbers nor a late commit can hide a change. A view has
               no such numbers. Rows are then read from the oldest transaction that still ran at the last reading.
-    checksum  PostgreSQL: the sum of the hashes of all rows as text. Elsewhere there is no probe: rows are read and
-              compared at every poll.
+    checksum  PostgreSQL, MySQL, MariaDB: the sum of the hashes of all rows as text. Elsewhere there is no probe: rows
+              are read and compared at every poll.
     count     count(*) alone, for tables that only grow.
 
 Names, key and wanted types are part of every probe, for a column that comes or goes touches no row.
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -26,14 +25,16 @@ from typing import Any
 from unstale.adapters.sql_source import Source
 from unstale.adapters.sql_values import plain, row_hash
 from unstale.errors import require
+from unstale.frozen import dataclass
 
 #: the 64-bit number of a transaction, from the next one to be given out and the 32 bits that a row keeps
 FULL_XID = "{following} - mod({following} - {kept}, 4294967296)"
 #: rows near the newest change that a probe reads
 WINDOW = 10_000
 #: the sum of the hashes of rows as PostgreSQL writes them
-#: the sum of the hashes of rows as PostgreSQL writes them
 ROW_SUM = "coalesce(sum(hashtextextended((q.*)::text, 0)), 0)::text"
+MYSQL = ("mysql", "mariadb")
+_MYSQL_SUM = "sum(CAST(conv(left(md5(concat_ws(',', {0})), 15), 16, 10) AS unsigned))"
 _FOLLOWING = "txid_snapshot_xmax(txid_current_snapshot())"
 
 
@@ -61,15 +62,23 @@ def look(source: Source, columns: Sequence[str], mark: str) -> Look:
     if kind == "xmin":
         require(source.is_plain_table(), "probe", "'xmin'", "needs a table of PostgreSQL", "choose checksum")
     shape = [kind, *columns, "key", *wanted.key, *(part for pair in sorted(wanted.types.items()) for part in pair)]
+    shape += ["partition", *wanted.partition] if wanted.partition else []
     if kind == "changed":
         return _changed(source, shape, mark)
     if kind == "xmin":
         return _xmin(source, shape, mark)
-    if kind == "checksum" and source.dialect == "postgresql":
-        rows, total = source.one("count(*)", ROW_SUM)
+    if kind == "checksum" and source.dialect in ("postgresql", *MYSQL):
+        rows, total = source.one("count(*)", row_sum(source, columns))
         return Look(kind, _hashed(shape, rows, total), rows)
     (rows,) = source.one("count(*)")
     return Look(kind, _hashed(shape, rows) if kind == "count" else "", rows)
+
+
+def row_sum(source: Source, names: Sequence[str]) -> str:
+    """What the hashes of rows of PostgreSQL, MySQL or MariaDB add up to, in SQL."""
+    if source.dialect == "postgresql":
+        return ROW_SUM
+    return _MYSQL_SUM.format(", ".join(f"coalesce(hex(concat(q.{source.quoted(name)})), '-')" for name in names))
 
 
 def _changed(source: Source, shape: list[str], mark: str) -> Look:
@@ -79,7 +88,7 @@ def _changed(source: Source, shape: list[str], mark: str) -> Look:
     within: object = 0
     begin = before(newest, overlap)
     if begin is not None:
-        window = source.condition(f"{column} >= :value", begin)
+        window = source.condition(f"{column} >= :value", value=begin)
         (near,) = source.one("count(*)", where=window)
         if source.dialect == "postgresql":
             (within,) = source.one(ROW_SUM, where=window)
@@ -89,7 +98,7 @@ def _changed(source: Source, shape: list[str], mark: str) -> Look:
     # The newest row may have been deleted: what came after the one before it is read from there.
     earlier = before(_earlier(newest, mark), overlap) if mark and begin is not None else None
     if earlier is not None:
-        since = source.condition(f"{column} >= :value OR {column} IS NULL", earlier)
+        since = source.condition(f"{column} >= :value OR {column} IS NULL", value=earlier)
     probe = _hashed(shape, rows, filled, plain(newest), near, within)
     return Look("changed", probe, rows, json.dumps(plain(newest), default=bytes.hex), since, _time(newest))
 
@@ -105,7 +114,7 @@ def _xmin(source: Source, shape: list[str], mark: str) -> Look:
     # A mark from the future is that of another server, or of one that was set back.
     if mark and int(mark) <= following:
         written = FULL_XID.format(following=_FOLLOWING, kept="q.xmin::text::bigint")
-        since = source.condition(f"{written} >= :value", int(mark))
+        since = source.condition(f"{written} >= :value", value=int(mark))
     return Look("xmin", _hashed(shape, rows, total), rows, str(running), since)
 
 

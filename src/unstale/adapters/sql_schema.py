@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from unstale.adapters.sql_types import Column, digits_of
+from unstale.frozen import dataclass
 
 #: in place of a type that the owner has chosen
 TOLD = "as told"

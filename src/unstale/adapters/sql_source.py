@@ -9,16 +9,16 @@ Rules of this file:
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unstale.adapters.addresses import Gate
-from unstale.adapters.sql_columns import COMMENTS, SHAPE, catalogued
+from unstale.adapters.sql_columns import COMMENTS, RELATION, catalogued
 from unstale.adapters.sql_drivers import copied, cut, psycopg_connection, sqlite, still_mysql, still_postgres, worded
-from unstale.adapters.sql_places import Ask, dialled, parsed, split, sqlite_file
+from unstale.adapters.sql_places import Ask, dialled, file_of, parsed, split
 from unstale.adapters.sql_ranges import MODULUS, Sums, within
 from unstale.adapters.sql_text import chunks, postgres_text
 from unstale.adapters.sql_types import Column, chosen, from_postgres
@@ -92,7 +92,7 @@ class Source:
         columns = tuple(asked.keys())
         self._described = tuple(asked.cursor.description) if asked.cursor is not None else ()
         require(columns, "table", repr(self.ask.table), "has no columns", "name another one")
-        for name in (*self.ask.key, *((self.ask.changed,) if self.ask.changed else ())):
+        for name in self.ask.named:
             require(name in columns, "column", repr(name), "is not there", f"choose from {', '.join(columns)[:200]}")
         return columns
 
@@ -120,13 +120,12 @@ class Source:
 
     def one(self, *expressions: str, where: Any = None) -> tuple[Any, ...]:
         """One row of aggregates, written in SQL."""
-        chosen: Any = self._sa.select(*map(self._sa.literal_column, expressions)).select_from(self._relation)
-        return tuple(self._read(chosen if where is None else chosen.where(where)).one())
+        asked: Any = self._sa.select(*map(self._sa.literal_column, expressions)).select_from(self._relation)
+        return tuple(self._read(asked if where is None else asked.where(where)).one())
 
     def rows(self, names: Sequence[str] | None = None, where: Any = None) -> Iterator[Sequence[Any]]:
         """All columns of all rows, or the named columns of some, read in batches."""
-        chosen = self._all(names)
-        chosen = chosen if where is None else chosen.where(where)
+        chosen = self._all(names) if where is None else self._all(names).where(where)
         # A catalogue is small: a cursor for it would be four statements more.
         chosen = chosen if self.ask.own else chosen.execution_options(yield_per=self.ask.batch)
         # Closed also when the connection is cut on the way, which leaves the cursor to us.
@@ -153,17 +152,19 @@ class Source:
         whole = self.dialect in _DIVIDED and isinstance(least, int) and isinstance(most, int)
         return (int(least), int(most)) if whole else None
 
-    def sums(self, name: str, width: int, total: str = "") -> Sums:
-        """How many rows each range of a key has, and what they add up to: their keys, or `total` in SQL."""
+    def sums(self, name: str, width: int) -> Sums:
+        """How many rows each range of a key has, and what their keys add up to."""
         column = self.quoted(name)
-        told = (_DIVIDED[self.dialect].format(column, width), "count(*)", total or f"sum({column} % {MODULUS})")
+        told = (_DIVIDED[self.dialect].format(column, width), "count(*)", f"sum({column} % {MODULUS})")
         asked: Any = self._sa.select(*map(self._sa.literal_column, told))
         found = self._read(asked.select_from(self._relation).group_by(self._sa.text("1")))
         return {int(one): (int(rows), int(total)) for one, rows, total in found}
 
-    def shape(self) -> str:
-        """What PostgreSQL knows of a table's columns beyond what its rows show: one that came anew is another."""
-        return str(self._read(self._sa.text(SHAPE).bindparams(full=self._full())).scalar())
+    def told(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+        """What a statement of ours finds; `{full}` in it stands for the table, and so does the value :full."""
+        asked = self._sa.text(statement.replace("{full}", self._full().replace(":", "\\:")))
+        given = {"full": self._full()} if ":full" in statement else {}
+        return [tuple(row) for row in self._read(self._bound(asked, given | values))]
 
     def distinct(self, names: Sequence[str]) -> int:
         """How many rows there are that differ in these columns."""
@@ -174,10 +175,9 @@ class Source:
         """The condition for rows whose key lies in these ranges."""
         return self._sa.text(f"({within(self.quoted(name), width, ranges)})")
 
-    def condition(self, written: str, value: Any) -> Any:
-        """`written` in SQL, with :value for a value of a type that the database may choose."""
-        bound = self._sa.bindparam("value", value, type_=self._sa.types.NullType())
-        return self._sa.text(written).bindparams(bound)
+    def condition(self, written: str, **values: Any) -> Any:
+        """`written` in SQL, with names like :value for values of types that the database may choose."""
+        return self._bound(self._sa.text(written), values)
 
     def quoted(self, name: str) -> str:
         """A column's name as this database quotes it."""
@@ -187,8 +187,7 @@ class Source:
         """Whether PostgreSQL keeps versions of its rows: a table, a partitioned one, a materialised view."""
         if self.ask.query or self.dialect != "postgresql":
             return False
-        asked = self._sa.text("SELECT relkind::text FROM pg_class WHERE oid = to_regclass(:full)")
-        return self._read(asked.bindparams(full=self._full())).scalar() in ("r", "p", "m")
+        return any(kind in ("r", "p", "m") for (kind,) in self.told(RELATION))
 
     def interrupt(self) -> None:
         """End what is going on, with an error in the thread that waits for it."""
@@ -209,14 +208,12 @@ class Source:
 
     def _commented(self) -> dict[str, str]:
         """What PostgreSQL's catalogue says about the columns of a table."""
-        asked = self._sa.text(COMMENTS).bindparams(full=self._full())
-        return {str(name): str(said) for name, said in self._read(asked)}
+        return {str(name): str(said) for name, said in self.told(COMMENTS)}
 
     def _catalogued(self, names: Sequence[str]) -> tuple[list[str], list[str], dict[str, str]]:
         """Types and comments of columns, as SQLAlchemy finds them."""
-        schema, table = split(self.ask.table)
         with self._worded():
-            return catalogued(self._sa.inspect(self._open()), table, schema, names, self.dialect)
+            return catalogued(self._sa.inspect(self._open()), *split(self.ask.table), names, self.dialect)
 
     def _full(self, table: str = "") -> str:
         quote = self._open().dialect.identifier_preparer.quote
@@ -230,7 +227,7 @@ class Source:
         sa, address = self._sa, self._address
         settings: dict[str, Any] = {}
         if address.get_backend_name() == "sqlite":
-            self.file = file = sqlite_file(address, roots, held)
+            self.file = file = file_of(address, roots, held)
             settings["creator"] = lambda: sqlite(file, self._patient)
             address = sa.engine.make_url("sqlite://")
         else:
@@ -291,6 +288,9 @@ class Source:
     def _all(self, names: Sequence[str] | None = None) -> Any:
         chosen: Any = [self._sa.literal_column("*")] if names is None else [self._sa.column(name) for name in names]
         return self._sa.select(*chosen).select_from(self._relation)
+
+    def _bound(self, asked: Any, values: Mapping[str, Any]) -> Any:
+        return asked.bindparams(*(self._sa.bindparam(*one, type_=self._sa.types.NullType()) for one in values.items()))
 
     def _read(self, statement: Any) -> Any:
         with self._worded():

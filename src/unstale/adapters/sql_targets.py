@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,6 +21,8 @@ from unstale.adapters.sql_schema import Schemas
 from unstale.adapters.sql_types import Column
 from unstale.adapters.sql_values import WIDTH, Plain
 from unstale.adapters.target_places import SchemaPlace, TargetPlace
+from unstale.errors import require
+from unstale.frozen import dataclass
 
 #: a row to be put aside: the hash of its key, of all it holds, and its values
 Row = tuple[bytes, bytes, Sequence[Plain]]
@@ -128,8 +129,14 @@ class Target(Protocol):
         """Let what runs end with an error; for another thread."""
 
 
-def open_target(path: TargetPlace, patient: Callable[[], bool]) -> Target:
-    """The target at this place; `patient` says whether to wait on for another's turn."""
+def open_target(path: TargetPlace, patient: Callable[[], bool], partition: Sequence[str] = ()) -> Target:
+    """The target at this place; `patient` says whether to wait on for another's turn.
+
+    `partition` says by what the files of a table are divided, where a table has files of its own.
+    """
+    own = isinstance(path, Path) and path.suffix == ".parquet"
+    remedy = "leave it out, or choose a .parquet target"
+    require(own or not partition, "partition", repr(", ".join(partition)), "is of Parquet files alone", remedy)
     if isinstance(path, SchemaPlace):
         from unstale.adapters.postgres_target import SchemaTables
 
@@ -141,7 +148,7 @@ def open_target(path: TargetPlace, patient: Callable[[], bool]) -> Target:
     if path.suffix == ".parquet":
         from unstale.adapters.parquet_tables import ParquetTables
 
-        return ParquetTables(path, patient)
+        return ParquetTables(path, patient, partition)
     from unstale.adapters.sql_tables import Tables
 
     return Tables(path, patient)

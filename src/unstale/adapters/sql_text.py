@@ -34,7 +34,8 @@ CHUNK = 2**20
 NULL = r"\N"
 _WHOLE = {"smallint", "integer", "bigint"}
 _TIMES: dict[str, type[date | time]] = {"date": date, "time": time, "timestamp": datetime, "timestamptz": datetime}
-_INTERVAL = (
+#: a length of time in the form above, in SQL
+INTERVAL = (
     "(extract(year from {0}) * 12 + extract(month from {0}))::int || ' months ' || extract(day from {0})::int || "
     "' days ' || (extract(hour from {0}) * 3600000000 + extract(minute from {0}) * 60000000 "
     "+ extract(microseconds from {0}))::bigint || ' microseconds'"
@@ -50,7 +51,7 @@ def postgres_text(quoted: str, type_: str) -> str:
     if type_ == "bytes":
         return f"encode({quoted}, 'hex')"
     if type_ == "interval":
-        return _INTERVAL.format(quoted)
+        return INTERVAL.format(quoted)
     return f"to_json({quoted}::text[])" if item_of(type_) else quoted
 
 
@@ -113,16 +114,15 @@ def written(value: Any, type_: str) -> str | None:
         return _decimal(value)
     if type_ in ("real", "double"):
         return _float(value)
+    if type_ == "interval" and isinstance(value, timedelta):
+        return f"0 months 0 days {value // timedelta(microseconds=1)} microseconds"
     if type_ == "interval":
-        return f"0 months 0 days {value // timedelta(microseconds=1)} microseconds" if _length(value) else None
+        # A database may write it in this form itself.
+        return value if isinstance(value, str) else None
     if type_ in _TIMES:
         # A driver may give what Python's calendar does not have as text.
         return value if isinstance(value, str) else _moment(value) if isinstance(value, _TIMES[type_]) else None
     return json.dumps(_texts(value), ensure_ascii=False) if isinstance(value, list | tuple) else None
-
-
-def _length(value: Any) -> bool:
-    return isinstance(value, timedelta)
 
 
 def _loose(value: Any, type_: str) -> str | None:

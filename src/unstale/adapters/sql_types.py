@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from unstale.errors import require, suggestion
+from unstale.frozen import dataclass
 
 if TYPE_CHECKING:
     from sqlalchemy.types import TypeEngine

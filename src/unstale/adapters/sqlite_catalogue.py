@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import json
-from array import array
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import Any
 
-import apsw
-import numpy as np
-
-from unstale.adapters import sqlite_members
+from unstale.adapters import sqlite_columns, sqlite_members
 from unstale.adapters.sqlite_claims import column
 from unstale.adapters.sqlite_file import SqliteFile
-from unstale.adapters.sqlite_tables import COST
 from unstale.adapters.store_shared import contains
 from unstale.listings.records import CollectionMember
-from unstale.ports import FleetColumns, HostCount, Listing, Price, widened
-
-#: rows of the fleet that are turned into columns at a time: more no longer fit the processor's cache
-_CHUNK = 1000
-_COLUMNS = (
-    f"s.id, s.host, s.paused, b.failures, s.weight, {COST}, s.shortest, s.longest, b.due, b.last, b.found, s.cost, "
-    "b.belief"
-)
-#: the columns of a price
-PRICE = ", ".join(Price.__slots__)
+from unstale.ports import FleetColumns, HostCount, Listing
 
 
 class SqliteCatalogue(SqliteFile):
@@ -94,6 +79,8 @@ class SqliteCatalogue(SqliteFile):
             "EXISTS (SELECT 1 FROM (SELECT ? AS name) WHERE instr(options, name) AND "
             "EXISTS (SELECT 1 FROM json_each(options) WHERE key = name))": option,
             "id IN (SELECT source FROM beliefs WHERE (failures > 0) = ?)": None if failing is None else int(failing),
+            # What stands in JSON as it is written is sought in its text first, which is five times as quick.
+            "options LIKE ? ESCAPE '\\'": contains(title) if title and _as_written(title) else None,
             "json_extract(options, '$.title') LIKE ? ESCAPE '\\'": contains(title or ""),
         }
         given = {clause: value for clause, value in asked.items() if value is not None}
@@ -113,18 +100,20 @@ class SqliteCatalogue(SqliteFile):
     def hosts(self) -> list[HostCount]:
         """Each host that has sources, by name."""
         with self._reading() as db:
+            # Those who fail are few: only they are looked up.
             rows: Any = db.execute(
-                "SELECT h.name, count(*), sum(s.paused), sum(b.failures > 0 AND NOT s.paused) FROM sources s "
-                "JOIN beliefs b ON b.source = s.id JOIN hosts h ON h.id = s.host GROUP BY s.host ORDER BY h.name"
+                "SELECT h.name, n.listed, n.paused, coalesce(f.failing, 0) "
+                "FROM (SELECT host, count(*) AS listed, sum(paused) AS paused FROM sources GROUP BY host) n "
+                "JOIN hosts h ON h.id = n.host LEFT JOIN (SELECT s.host, count(*) AS failing FROM beliefs b "
+                "CROSS JOIN sources s ON s.id = b.source WHERE b.failures > 0 AND NOT s.paused GROUP BY s.host) f "
+                "ON f.host = n.host ORDER BY h.name"
             ).fetchall()
         return [HostCount(*row) for row in rows]
 
     def fleet(self, width: int) -> FleetColumns:
         """Everything a start needs, in columns."""
         with self._at_once() as db:
-            count = db.execute("SELECT count(*) FROM sources").get
-            rows = db.execute(f"SELECT {_COLUMNS} FROM sources s JOIN beliefs b ON b.source = s.id ORDER BY s.id")
-            return _standing(db, rows, count, width)
+            return sqlite_columns.whole_fleet(db, width)
 
     def members(self, collection: int | None = None) -> list[CollectionMember]:
         """Whom one collection tells of, or each of all."""
@@ -139,64 +128,9 @@ class SqliteCatalogue(SqliteFile):
     def columns_of(self, sources: Sequence[int], width: int) -> FleetColumns:
         """These sources in columns, those that exist, ids rising."""
         with self._at_once() as db:
-            which = column(sorted({int(source) for source in sources}))
-            rows = db.execute(
-                f"SELECT {_COLUMNS} FROM carray(?) w CROSS JOIN sources s ON s.id = w.value "
-                "CROSS JOIN beliefs b ON b.source = w.value",
-                (which,),
-            ).fetchall()
-            return _standing(db, iter(rows), len(rows), width)
+            return sqlite_columns.some_sources(db, sources, width)
 
 
-def _joined(blobs: Sequence[bytes | None], width: int) -> bytes:
-    """Beliefs one after the other, each as many floats: as nearly all are, or made so."""
-    try:
-        if set(map(len, blobs)) == {8 * width}:  # type: ignore[arg-type]  # None has no length
-            return b"".join(blobs)  # type: ignore[arg-type]
-    except TypeError:
-        pass
-    return b"".join(widened(blob, width) for blob in blobs)
-
-
-def _standing(db: apsw.Connection, rows: Iterator[Any], count: int, width: int) -> FleetColumns:
-    """Rows of `_COLUMNS` in columns."""
-    whole, floats = np.zeros((4, count), dtype=np.int64), np.zeros((8, count))
-    beliefs = np.zeros((count, width))
-    begin = 0
-    while chunk := list(islice(rows, _CHUNK)):
-        *columns, blobs = zip(*chunk, strict=True)
-        part = slice(begin, begin + len(chunk))
-        for counts, told in zip(whole, columns[:4], strict=True):
-            counts[part] = array("q", told)
-        for row, numbers in zip(floats, columns[4:], strict=True):
-            row[part] = array("d", numbers)
-        if any(blobs):
-            beliefs[part] = np.frombuffer(_joined(blobs, width)).reshape(len(chunk), width)
-        begin += len(chunk)
-    source, host, paused, failures = whole
-    weight, cost, shortest, longest, due, last, found, listed = floats
-    hosts, place = np.unique(host, return_inverse=True)
-    names: Any = db.execute(
-        "SELECT h.name FROM carray(?) w CROSS JOIN hosts h ON h.id = w.value", (column(hosts.tolist()),)
-    )
-    named: Any = db.execute("SELECT name, value FROM settings").fetchall()
-    settings: dict[str, bytes] = dict(named)
-    price: Any = db.execute(f"SELECT {PRICE} FROM prices ORDER BY id DESC LIMIT 1").fetchone()
-    return FleetColumns(
-        source,
-        weight,
-        cost,
-        shortest,
-        longest,
-        place.astype(np.int64, copy=False),
-        tuple(name for (name,) in names),
-        paused != 0,
-        due,
-        last,
-        found,
-        failures,
-        beliefs,
-        settings,
-        Price(*price) if price else None,
-        listed,
-    )
+def _as_written(text: str) -> bool:
+    """Whether JSON writes a text as it is: no quotes, no strokes, nothing beyond ASCII."""
+    return text.isascii() and text.isprintable() and not {'"', "\\"} & set(text)

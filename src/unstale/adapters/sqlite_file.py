@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
 
@@ -13,6 +12,7 @@ import apsw
 
 from unstale.adapters.sqlite_schema import connect_reading
 from unstale.errors import StoreError, StoreLostError, sentence
+from unstale.frozen import dataclass
 
 
 class SqliteFile:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -26,6 +25,7 @@ from unstale.adapters.postgres_schema import Connection, through_all
 from unstale.adapters.sqlite_schema import connect
 from unstale.adapters.store_shared import unpacked
 from unstale.errors import StoreError, require, sentence
+from unstale.frozen import dataclass
 
 Row = tuple[Any, ...]
 
@@ -185,6 +185,7 @@ _TABLES = (
         "edited_at",
         "source, number",
     ),
+    _same("edits", "number, at, who, what", "number"),
     _same("members", "collection, source, address, time, tag, told", "collection, source"),
     _Kept(
         "copies",

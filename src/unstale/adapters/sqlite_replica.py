@@ -9,15 +9,15 @@ from typing import Any
 
 import apsw
 
-from unstale.adapters import sqlite_copies, sqlite_entries
-from unstale.adapters.sqlite_catalogue import PRICE
+from unstale.adapters import sqlite_copies, sqlite_edits, sqlite_entries
+from unstale.adapters.sqlite_columns import PRICE
 from unstale.adapters.sqlite_file import worded
 from unstale.adapters.sqlite_schema import connect_reading
 from unstale.adapters.sqlite_shelf import SqliteShelf
 from unstale.adapters.sqlite_tables import COST
 from unstale.adapters.store_shared import observation
 from unstale.errors import StoreError, sentence
-from unstale.ports import Checkpoint, Copy, Epoch, Holding, KeptEntry, Observation, Price
+from unstale.ports import Checkpoint, Copy, Edit, Epoch, Holding, KeptEntry, Observation, Price
 
 
 class SqliteReplica(SqliteShelf):
@@ -62,6 +62,11 @@ class SqliteReplica(SqliteShelf):
         """How many entries of a feed are kept."""
         with self._reading() as db:
             return sqlite_entries.count(db, source)
+
+    def edits(self, limit: int = 1000, before: int | None = None) -> list[Edit]:
+        """Who changed what, the newest first."""
+        with self._reading() as db:
+            return sqlite_edits.read(db, limit, before)
 
     def prices(self, since: float) -> list[Price]:
         """The published prices from a time on, oldest first."""

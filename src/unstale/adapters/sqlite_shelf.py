@@ -37,19 +37,28 @@ class SqliteShelf(SqliteCatalogue):
                 "CROSS JOIN beliefs b ON b.source = w.value",
                 (column(sources),),
             )
-            return [Head(*row) for row in rows]
+            return list(map(Head._make, rows))
 
     def editions(self, wanted: Sequence[tuple[int, int]]) -> list[Edition | None]:
         """Versions without their bytes, in the order asked."""
+        asked, found = set(wanted), dict[tuple[int, int], Edition]()
+        last, before = 0, 0.0
         with self._reading() as db:
-            rows: Any = db.executemany(
-                "SELECT c.source, c.version, c.taken_at, c.media_type, c.last_modified, t.digest, t.size, coalesce("
-                "(SELECT taken_at FROM copies WHERE source = ?1 AND version < ?2 ORDER BY version DESC LIMIT 1), 0.0), "
-                "c.via "
-                "FROM copies c JOIN contents t ON t.id = c.content WHERE c.source = ?1 AND c.version = ?2",
-                wanted,
-            ).fetchall()
-        found = {(row[0], row[1]): Edition(*row[1:]) for row in rows}
+            # One statement for all: one for each takes six times as long. Versions that nobody asked for tell when they
+            # were taken, and no more is looked up of them.
+            rows: Any = db.execute(
+                "SELECT c.source, c.version, c.taken_at, c.media_type, c.last_modified, t.digest, t.size, c.via "
+                "FROM carray(?) w CROSS JOIN copies c ON c.source = w.value "
+                "LEFT JOIN contents t ON t.id = c.content AND c.version IN carray(?) ORDER BY c.source, c.version",
+                (column(sorted({source for source, _ in asked})), column({version for _, version in asked})),
+            )
+            for source, version, taken_at, media_type, last_modified, digest, size, via in rows:
+                before = before if source == last else 0.0
+                if digest is not None and (source, version) in asked:
+                    found[source, version] = Edition(
+                        version, taken_at, media_type, last_modified, digest, size, before, via
+                    )
+                last, before = source, taken_at
         return [found.get(one) for one in wanted]
 
     def packed(self, source: int, version: int) -> bytes | None:

@@ -21,6 +21,7 @@ import apsw
 from unstale.adapters import (
     sqlite_claims,
     sqlite_copies,
+    sqlite_edits,
     sqlite_entries,
     sqlite_epochs,
     sqlite_listings,
@@ -29,8 +30,8 @@ from unstale.adapters import (
     sqlite_recording,
 )
 from unstale.adapters.feed_versions import told_by, untaken
-from unstale.adapters.sqlite_catalogue import PRICE
 from unstale.adapters.sqlite_claims import count, end_claims, spend
+from unstale.adapters.sqlite_columns import PRICE
 from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_retention import Retention, checkpoint, drop_old, forget
 from unstale.adapters.sqlite_schema import connect
@@ -193,6 +194,11 @@ class SqliteStore(SqliteReplica):
         with self._writing() as db:
             forget(db, sources)
             count(db, {"edited": bool(sources)})
+
+    def note_edit(self, at: float, who: str, what: str) -> None:
+        """Keep in the log of edits who changed what."""
+        with self._writing() as db:
+            sqlite_edits.keep(db, at, who, what)
 
     def enlist(self, members: Sequence[CollectionMember]) -> None:
         """Take up whom collections tell of, or what they say now."""

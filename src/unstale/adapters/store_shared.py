@@ -6,13 +6,12 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 
 import zstandard
 
 from unstale.errors import StoreError, sentence
-from unstale.frozen import quickly_made
+from unstale.frozen import dataclass
 from unstale.keeper.outcomes import Answer
 from unstale.ports import MILLIONTHS, Claim, Entry, Listing, Observation, what_counts
 
@@ -36,7 +35,6 @@ _STRIDE = 0.25
 _LEVEL = 3
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class AfterPoll:
     """What an outcome makes of a source: when it last answered, the latest that a change can have been found, when

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from unstale.errors import require
+from unstale.frozen import dataclass
 
 #: the schema of copies, unless an address says otherwise
 SCHEMA = "copies"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil
 from typing import Any, Self
 
@@ -25,7 +25,7 @@ from unstale.adapters.answer_head import head_of
 from unstale.adapters.body_room import SMALL, BodyRoom, IncomingBody, LandedBody
 from unstale.adapters.curl_driver import Opens
 from unstale.codings import OFFERED, BrokenCoding, Decoder, TooMuch, codings_of
-from unstale.frozen import quickly_made
+from unstale.frozen import dataclass
 
 #: statuses whose body is the source's
 WHOLE = frozenset({200, 203, 204})
@@ -43,7 +43,6 @@ NO_PROOF = "nothing says that its answer over HTTP/2 is whole"
 Late = Callable[[], bool]
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class TransferReply:
     """What came back from the last hop, its codings undone. `reason` says why it is not whole, `status` is 0 if there

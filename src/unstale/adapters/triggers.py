@@ -8,12 +8,12 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from unstale.adapters.text_parts import first_number
 from unstale.errors import require
 from unstale.fingerprint import Content, Selective
+from unstale.frozen import dataclass
 from unstale.html_text import html_text
 
 #: words that may be asked for, and characters of one

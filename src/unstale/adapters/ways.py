@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from unstale.adapters.file_places import allowed_spot
 from unstale.adapters.sql_places import allowed_database
 from unstale.adapters.target_places import TargetPlace
 from unstale.addresses import host_of
+from unstale.frozen import dataclass
 from unstale.ports import Aside, Fetcher
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from unstale.cli.choose import counted, listings_of, near
 from unstale.cli.reading import size, span
 from unstale.cli.settings import is_shared
+from unstale.frozen import dataclass
 from unstale.keeper.replay import PastPolls, Taught, blank, replay
 from unstale.ports import widened
 from unstale.service.beliefs import polls_of

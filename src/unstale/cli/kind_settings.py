@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from unstale.cli import forms
+from unstale.frozen import dataclass
 
 
 def setting(written: Any, read: forms.Form, meaning: str) -> Any:

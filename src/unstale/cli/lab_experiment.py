@@ -7,13 +7,13 @@ import re
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unstale.errors import UnstaleError
+from unstale.frozen import dataclass
 
 if TYPE_CHECKING:
     from unstale.lab.measure import MeasuredFreshness

@@ -23,6 +23,8 @@ GROUPS = {
         "status": ("unstale.cli.status", "How fresh are the copies? Exit codes for cron and monitoring."),
         "top": ("unstale.cli.top", "Watch a running engine from another terminal."),
         "budget": ("unstale.cli.budget", "What may all polls cost? Say it, or ask why it is what it is."),
+        "settings": ("unstale.cli.live_settings", "What does the fleet go by? Change it while it runs."),
+        "audit": ("unstale.cli.edit_log", "Who changed what?"),
         "get": ("unstale.cli.copies", "The copy of a source, and how fresh it is."),
         "serve": ("unstale.cli.serve", "Serve the copies over HTTP."),
         "worker": ("unstale.cli.worker", "Keep copies fresh together with other workers, on one PostgreSQL."),

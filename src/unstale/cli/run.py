@@ -8,7 +8,7 @@ import gc
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from unstale.cli.service import serving
 from unstale.cli.settings import Settings, load, near, settings_options
 from unstale.cli.show import console
 from unstale.cli.stopping import Stopping
+from unstale.frozen import dataclass
 from unstale.units import DAY, format_rate, many, parse_duration, parse_rate
 
 if TYPE_CHECKING:

@@ -224,15 +224,16 @@ async def run(
         people: dict[str, tuple[Role, str]] = {name: ("reader", filled(one)) for name, one in own.readers.items()}
         people |= {name: ("operator", filled(one)) for name, one in own.operators.items()}
         sessions = Sessions(token.text, passwords, clock=time.time, key=key, people=people)
+        role: Role | None = "reader" if home else None
         door = Door(
-            app, sessions, token.text, home="reader" if home else None, kept=token.kept, scoped=scoped, icons=own.icons
+            app, sessions, token.text, home=role, kept=token.kept, scoped=scoped, icons=own.icons, note=service.note
         )
         weigher = Weigher(service, app.copies.take, time.time)
         weighing = asyncio.create_task(weigher.run()) if own.weigh else None
         warming: list[asyncio.Task[None]] = []
 
         def begun(number: int) -> None:
-            warming.append(asyncio.create_task(warm(app, token.text, stop)))
+            warming.append(asyncio.create_task(warm(app, token.text, stop, service.ready)))
             if ready is not None:
                 ready(number)
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import getpass
 import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unstale.calendar import DAYS, Hours
+from unstale.calendar import written_hours
 from unstale.cli.locking import beside
 from unstale.cli.settings import Settings, is_shared, near
 from unstale.errors import MissingExtraError, OlderStoreError, StoreError, sentence
@@ -71,13 +72,24 @@ def write_store(settings: Settings, *, create: bool = False) -> Store:
 @contextmanager
 def serving(settings: Settings, *, create: bool = False) -> Iterator[FleetService]:
     """The service of the settings' store, as long as the context lasts; with `create` the store is made if missing."""
+    from unstale.service.edits import acting
+
     if create:
         write_store(settings, create=True).close()
     service = service_of(settings)
     try:
-        yield service
+        with acting(_me()):
+            yield service
     finally:
         service.close()
+
+
+def _me() -> str:
+    """Who gives commands here."""
+    try:
+        return f"{getpass.getuser()}, by command"
+    except (OSError, KeyError, ImportError):
+        return "somebody, by command"
 
 
 def service_of(settings: Settings) -> FleetService:
@@ -108,7 +120,20 @@ def terms_of(settings: Settings) -> Terms:
         lists=lambda data: _listed(settings, admission(), data),
         file=str(settings.path or ""),
         changed_at=lambda: _written_at(settings.path),
+        written=_written(settings),
     )
+
+
+def _written(settings: Settings) -> dict[str, tuple[str, str]]:
+    """Settings of the fleet as a whole, as they are written; what can be changed while it runs first."""
+    from unstale.cli.engine_terms import config_of
+    from unstale.engine.said_settings import LIVE
+    from unstale.service.words import span
+
+    config, meant = config_of(settings), {one.name: one.metadata["meaning"] for one in fields(settings) if one.metadata}
+    said = {name: one.written(getattr(config, one.field)) for name, one in LIVE.items()}
+    said |= {"cost_in": settings.cost_in, "keep": f"{settings.keep:,}", "horizon": span(settings.horizon)}
+    return {name: (value, meant[name]) for name, value in said.items()}
 
 
 def settled(settings: Settings, option: float | None) -> Budget:
@@ -162,17 +187,7 @@ def granted(settings: Settings, name: str) -> Granted:
     from unstale.service.terms import Granted
 
     own = settings.host(name)
-    return Granted(own.spacing, own.concurrency, own.budget or math.inf, "; ".join(map(_hours, own.windows)))
-
-
-def _hours(one: Hours) -> str:
-    """Allowed hours as they are written."""
-
-    def at(seconds: int) -> str:
-        return f"{seconds // 3600 % 24:02}:{seconds % 3600 // 60:02}"
-
-    days = "" if len(one.days) == 7 else " " + ",".join(DAYS[day].capitalize() for day in sorted(one.days))
-    return f"{at(one.begin)}-{at(one.begin + one.length)}{days} {one.zone.key}"
+    return Granted(own.spacing, own.concurrency, own.budget or math.inf, written_hours(own.windows))
 
 
 def engine_runs(settings: Settings) -> bool | None:

@@ -7,7 +7,7 @@ settings in the documentation is checked against this. Times are seconds and rat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from unstale.calendar import Hours
 from unstale.cli import forms
 from unstale.cli.kind_settings import ApiSettings, BrowserSettings, Files, Http, Sql, setting
+from unstale.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,6 +14,7 @@ import numpy as np
 from unstale.cli.show import Stages, console
 from unstale.cli.simulated import draw_series, numbers, pair, print_report
 from unstale.errors import InputError, require, sentence
+from unstale.frozen import dataclass
 from unstale.service.documents import finite
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +15,7 @@ from unstale.cli.settings import Settings, load, settings_options
 from unstale.cli.shorten import fitted
 from unstale.cli.show import console, grid
 from unstale.errors import UnstaleError, require
+from unstale.frozen import dataclass
 from unstale.secrecy import shown_address
 from unstale.units import DAY, format_rate, many, parse_duration
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +14,7 @@ from unstale.cli.service import serving
 from unstale.cli.settings import Settings, load, settings_options
 from unstale.cli.show import console, grid
 from unstale.errors import InputError, require, sentence
+from unstale.frozen import dataclass
 from unstale.secrecy import shown_address
 
 if TYPE_CHECKING:

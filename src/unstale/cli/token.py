@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import secrets
-from dataclasses import dataclass
 from pathlib import Path
 
 from unstale.adapters.environment import filled
 from unstale.cli.settings import Settings, is_shared, near
 from unstale.errors import InputError, StoreError, sentence
+from unstale.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ from unstale.units import DAY, many, parse_duration, parse_rate
 
 if TYPE_CHECKING:
     from unstale.adapters.postgres_crew import PostgresCrew
-    from unstale.adapters.postgres_hosts import Grant
     from unstale.engine.clock import SharedClock
     from unstale.engine.config import EngineConfig
     from unstale.engine.planner import Planner
@@ -60,8 +59,8 @@ def worker(
 ) -> None:
     """Keep copies fresh together with other workers, on this and any number of other machines.
 
-    All of them share one PostgreSQL database, `store` in the settings. They divide the budget among themselves, and a
-    host is polled as if there were only one of them. One is elected to find the price; if it goes, another is within
+    All of them share one PostgreSQL database, `store` in the settings. They divide hosts and budget among themselves:
+    each host is polled by one of them. One is elected to find the price; if it goes, another is within
     seconds. A worker can be ended at any moment, also by force: others take over what it had begun.
 
     \b
@@ -112,23 +111,6 @@ def postgres_of(address: str, name: str = "store") -> str:
     return filled(address)
 
 
-def grants_of(settings: Settings) -> Callable[[str, float], Grant]:
-    """What the settings grant each host at a time."""
-    from unstale.adapters.postgres_hosts import MANY, Grant
-    from unstale.cli.compose import rules_of
-    from unstale.engine.host_limits import opens_in
-
-    rules = rules_of(settings)
-
-    def grant(name: str, now: float) -> Grant:
-        own = rules(name)
-        # As many as there are connections is no bound of its own.
-        many = own.concurrency if own.concurrency < settings.http.connections else MANY
-        return Grant(own.spacing, many, opens_in(own.hours, now), own.leave)
-
-    return grant
-
-
 async def _work(
     settings: Settings,
     dsn: str,
@@ -155,7 +137,6 @@ async def _work(
             dsn,
             versions=settings.keep,
             horizon=settings.horizon,
-            grants=grants_of(settings),
             own_time=True,
             idle=IDLE,
         )
@@ -168,11 +149,14 @@ async def _work(
     config = await executor.do(lambda store: _agree(store, config, settings))
     fetchers = Fetchers(settings, clock.now, ProgressKeeper(executor))
     desk = None if handing_out is None else await handed_out(fetchers, clock.now, *handing_out)
+    life = StoreExecutor(opened)
     engine = Worker(
         executor,
+        life,
         config,
         clock,
         fetchers.look,
+        rules=rules_of(settings),
         begin=fetchers.begin,
         content=content_of,
         tell=tell,
@@ -200,6 +184,7 @@ async def _work(
         await asyncio.gather(*others)
         await fetchers.close()
         executor.close()
+        life.close()
         planner.close()
         stopping.done = True
     return engine.counters.polls

@@ -15,10 +15,11 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
+
+from unstale.frozen import dataclass
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import inspect
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self
 
 from unstale.adapters.http_meaning import fetched
@@ -25,6 +25,7 @@ from unstale.engine.host_limits import HostLimits
 from unstale.engine.judge import judge_aside
 from unstale.engine.loop import Engine
 from unstale.errors import InputError, MissingExtraError, UnstaleError
+from unstale.frozen import dataclass
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Claim, Fetched, Request
 

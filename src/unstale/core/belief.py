@@ -11,7 +11,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from unstale.core.checks import Floats, number, numbers, plain
 from unstale.core.evidence import Evidence
 from unstale.core.gamma2 import BLOCK
 from unstale.errors import require
+from unstale.frozen import dataclass
 
 T = TypeVar("T", float, Floats)
 

@@ -9,13 +9,12 @@ Rules of this file:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from unstale.core.checks import Floats
 from unstale.core.fleet import Fleet
+from unstale.frozen import dataclass
 
 #: a rate so near to a bound stands at it, and a gap so small is not looked into
 _NEAR = 1e-12

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from unstale.core.checks import LARGEST, Floats, numbers
 from unstale.core.values import Value
 from unstale.errors import InputError, require, sentence
+from unstale.frozen import dataclass
 
 Rows = NDArray[np.intp]
 

@@ -7,14 +7,13 @@ Rules of this file:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from unstale.core.checks import Floats
 from unstale.core.fleet import Fleet, Rows
 from unstale.core.roots.meeting import ADJACENT, HUGE, TINY, meet
+from unstale.frozen import dataclass
 
 
 @dataclass(slots=True)

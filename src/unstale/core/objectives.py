@@ -6,7 +6,6 @@ To add one, add a row here, and its penalty's formula if there is none yet.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from unstale.core.checks import Floats
 from unstale.core.penalties import Constant, Deadline, Linear, Penalty, Power, Saturating
 from unstale.core.points_penalty import Points
 from unstale.errors import InputError, sentence
+from unstale.frozen import dataclass
 from unstale.units import parse_duration
 
 if TYPE_CHECKING:

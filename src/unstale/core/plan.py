@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from unstale.core.certificate import Certificate, certify
 from unstale.core.checks import Floats
 from unstale.core.fleet import Fleet
+from unstale.frozen import dataclass
 
 __all__ = ["Certificate", "Plan"]
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +29,7 @@ from unstale.core.kernels.passes import PassColumns, compiled_for, in_threads, r
 from unstale.core.roots.passes import search
 from unstale.core.sketch_cells import Ints, cell_of, edges_of, open_bits
 from unstale.errors import InputError, require, sentence
+from unstale.frozen import dataclass
 
 #: how many cells of the first level there are in all, 2048 octaves' worth
 BINS = 2048 << BIN_BITS

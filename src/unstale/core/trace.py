@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.errors import require
+from unstale.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -32,6 +32,10 @@ class Bucket:
         self._at = now
         return self._level
 
+    def shift(self, by: float) -> None:
+        """The clock was set: nothing came in by that."""
+        self._at += by
+
     def spend(self, cost: float) -> None:
         """Take out what a poll costs; a negative cost gives it back."""
         self._level -= cost

@@ -54,9 +54,12 @@ class Claiming:
         host_limits: HostLimits,
         clock: Clock,
         unrecorded: Callable[[], int],
+        hold: float = HOLD,
     ) -> None:
         self._executor, self._fleet, self._polls, self._host_limits = executor, fleet, polls, host_limits
-        self._clock, self._unrecorded = clock, unrecorded
+        self._clock, self._unrecorded, self._hold = clock, unrecorded, hold
+        #: who is claimed may wait so long for its host
+        self._patience = hold
         self.lines = HostLines(polls, host_limits, clock, AHEAD // 2)
         self._stir_at = -math.inf
         #: when one of the hosts that had no room may have some
@@ -68,6 +71,13 @@ class Claiming:
     def busy(self) -> bool:
         """Whether polls wait for others to end."""
         return bool(self._polls.ahead or len(self.lines))
+
+    def shift(self, by: float) -> None:
+        """The clock was set."""
+        self._stir_at += by
+        self._first_at += by
+        self._first.shift(by)
+        self.lines.shift(by)
 
     async def step(self, now: float, until_plan: float) -> float:
         """Claim and begin what is due; seconds until it is worth another look, `until_plan` at most."""
@@ -99,13 +109,17 @@ class Claiming:
             # Who is due already waits for a host.
             return min(due - now if due > now else max(self._free_at - now, BEAT), idle)
         wanted = fleet.scheduler.ids[rows].tolist()
-        claims = await self._executor.do(
-            lambda store: store.claim(now, room, lease=config.lease, owner=config.owner, among=wanted)
-        )
+        claims = await self._claim(wanted, now)
         if len(claims) < len(wanted):
             self._missed(sorted(set(wanted) - {claim.source for claim in claims}), now)
         await self._begin(claims, now)
         return 0.0 if len(claims) == BATCH else BEAT
+
+    async def _claim(self, wanted: list[int], now: float) -> list[Claim]:
+        config = self._fleet.config
+        return await self._executor.do(
+            lambda store: store.claim(now, len(wanted), lease=config.lease, owner=config.owner, among=wanted)
+        )
 
     async def postpone(self, later: Sequence[tuple[Claim, float]]) -> None:
         """Give claims back, to be due at other times."""
@@ -146,7 +160,7 @@ class Claiming:
         full = np.zeros(len(fleet.config.hosts), np.bool_)
         self._free_at = math.inf
         for _ in range(ROUNDS):
-            head = scheduler.foremost(ready, now, room + 1)
+            head = self._in_order(ready, now, room + 1)
             for row, host in zip(head.tolist(), scheduler.host[head].tolist(), strict=True):
                 if len(chosen) == room:
                     break
@@ -164,15 +178,19 @@ class Claiming:
             ready = ready[~full[scheduler.host[ready]]]
         return np.array(chosen, dtype=np.int64)
 
+    def _in_order(self, ready: Integers, now: float, most: int) -> Integers:
+        """Up to so many of these rows, in the order in which they should be polled."""
+        return self._fleet.scheduler.foremost(ready, now, most)
+
     def _host_room(self, name: str, now: float) -> int:
         # Of those without a group the host is known once they are claimed.
         if not name:
             return BATCH
         waiting, most = self.lines.at(name), self.lines.longest(name)
         # Few large claims cost less than many small ones.
-        room = 0 if waiting > most // 2 else self._host_limits.room(name, now, HOLD, most - waiting)
+        room = 0 if waiting > most // 2 else self._host_limits.room(name, now, self._hold, most - waiting)
         if not room:
-            self._free_at = min(self._free_at, self._host_limits.opens_at(name, now) - HOLD)
+            self._free_at = min(self._free_at, self._host_limits.opens_at(name, now) - self._hold)
         return room
 
     def _missed(self, sources: Sequence[int], now: float) -> None:
@@ -199,9 +217,9 @@ class Claiming:
             purse = bucket or fleet.bucket
             purse.spend(cost)
             host = fleet.host(row, claim)
-            at = self._host_limits.slot(host, now, within=HOLD)
-            if at > now + HOLD or self.lines.at(host) >= self.lines.longest(host):
-                later.append((claim, max(at, now + HOLD)))
+            at = self._host_limits.slot(host, now, within=self._patience)
+            if at > now + self._patience or self.lines.at(host) >= self.lines.longest(host):
+                later.append((claim, max(at, now + self._hold)))
                 purse.spend(-cost)
             elif at <= now and self._host_limits.begin(host):
                 self._polls.start(claim, host)

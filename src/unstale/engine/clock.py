@@ -2,8 +2,9 @@
 
 Rules of this file:
 1. Between jumps time runs with the monotonic clock: durations are true, whatever a time server corrects.
-2. A wall clock that was set by more than a second is followed at once, forward and back. Who keeps times in memory asks
-   `jumped` and moves them along.
+2. A wall clock that was set by more than a second is followed, forward and back, when whoever takes turns says so: all
+   times that are kept in memory are moved in the same step, so that no time of one reckoning meets one of the other.
+   What is under way then carries the reckoning it began in (`jumps_of`).
 3. Who shares a server's clock never looks at the machine's own wall clock: it may be set to anything.
 """
 
@@ -22,13 +23,13 @@ _OFF = 1.0
 
 
 class SystemClock:
-    """Runs with the monotonic clock from the wall clock's time, and follows the wall clock when it is set.
+    """Runs with the monotonic clock from the wall clock's time, and goes with the wall clock when it is told to.
 
     >>> wall, steady = [1000.0], [5.0]
     >>> clock = SystemClock(lambda: wall[0], lambda: steady[0])
     >>> wall[0] += 3600.0
-    >>> clock.now(), clock.jumped()
-    (4600.0, 3600.0)
+    >>> clock.now(), clock.follow(), clock.now(), clock.jumped()
+    (1000.0, None, 4600.0, 3600.0)
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
@@ -38,14 +39,16 @@ class SystemClock:
 
     def now(self) -> float:
         """Seconds since the epoch."""
-        here, wall = self._steady(), self._wall()
-        off = wall - here - self._offset
+        return self._steady() + self._offset
+
+    def follow(self) -> None:
+        """Go with the wall clock, if it was set or the machine slept."""
+        wall = self._wall()
+        off = wall - self._steady() - self._offset
         if abs(off) > _OFF:
-            # It was set, or the machine slept.
             self._offset += off
             self._jumped += off
             log("clock_jumped", {"seconds": off, "at": wall})
-        return here + self._offset
 
     def jumped(self) -> float:
         """Seconds by which the clock was set since the start, in all."""
@@ -76,14 +79,14 @@ class SharedClock:
     >>> round(clock.now(), 9)
     999.95
     >>> clock.heard(asked=5.0, told=4600.0, answered=5.0)
-    >>> clock.now(), round(clock.jumped(), 9)
-    (4600.0, 3600.05)
+    >>> round(clock.now(), 9), clock.follow(), clock.now(), round(clock.jumped(), 9)
+    (999.95, None, 4600.0, 3600.05)
     """
 
     def __init__(self, steady: Callable[[], float] = _steady) -> None:
         self.steady = steady
         self._offset: float | None = None
-        self._jumped = 0.0
+        self._jumped = self._set_by = 0.0
 
     def heard(self, *, asked: float, told: float, answered: float) -> None:
         """What the server's clock said between two readings of `steady`."""
@@ -92,16 +95,23 @@ class SharedClock:
             self._offset = 0.5 * (least + most)
             return
         offset = min(max(self._offset, least), most)
-        if abs(off := offset - self._offset) > _OFF:
-            self._jumped += off
-            log("clock_jumped", {"seconds": off, "at": told})
-        self._offset = offset
+        off = offset - self._offset
+        self._set_by = off if abs(off) > _OFF else 0.0
+        self._offset = offset - self._set_by
 
     def now(self) -> float:
         """Seconds since the epoch, as the server has it."""
         if self._offset is None:
             raise StoreError("the server was not asked for its time yet")
         return self.steady() + self._offset
+
+    def follow(self) -> None:
+        """Go with the server's clock, if it was set."""
+        if self._set_by and self._offset is not None:
+            self._offset += self._set_by
+            self._jumped += self._set_by
+            log("clock_jumped", {"seconds": self._set_by, "at": self.now()})
+            self._set_by = 0.0
 
     def jumped(self) -> float:
         """Seconds by which the server's clock was set since the start, in all."""
@@ -110,6 +120,28 @@ class SharedClock:
     async def sleep(self, seconds: float) -> None:
         """Let so many seconds pass."""
         await asyncio.sleep(seconds)
+
+
+class Jumps:
+    """By how much a clock was set since this was last asked. Who `leads` takes turns: the clock is told to follow.
+
+    >>> wall = [1000.0]
+    >>> jumps = Jumps(SystemClock(lambda: wall[0], lambda: 0.0), leads=True)
+    >>> wall[0] += 60.0
+    >>> jumps.news(), jumps.news()
+    (60.0, 0.0)
+    """
+
+    def __init__(self, clock: Clock, *, leads: bool = False) -> None:
+        self._clock, self._leads, self._total = clock, leads, jumps_of(clock)
+        self._heard = self._total()
+
+    def news(self) -> float:
+        """Seconds by which it was set, forward or back; 0 if it was not."""
+        if self._leads and isinstance(self._clock, (SystemClock, SharedClock)):
+            self._clock.follow()
+        before, self._heard = self._heard, self._total()
+        return self._heard - before
 
 
 def jumps_of(clock: Clock) -> Callable[[], float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +14,8 @@ from unstale.core.checks import number
 from unstale.engine.contracts import Contract
 from unstale.engine.host_limits import WEEK, HostLimits, opens_in
 from unstale.engine.said import BUDGET, BudgetSaid
+from unstale.engine.said_settings import SAID, fields_said
+from unstale.frozen import dataclass
 from unstale.keeper.costs import POLLS, stated
 from unstale.keeper.living import learner_of
 from unstale.keeper.scheduler import Integers, Scheduler
@@ -81,10 +83,11 @@ class EngineConfig:
         return opens_in(self.hours, now)
 
     def amended(self, settings: Mapping[str, bytes]) -> EngineConfig:
-        """These config with the budget that an operator has set in the store, if any."""
+        """These config, as the settings give them, with what operators have said to the store since, if anything."""
         word = BudgetSaid.read(settings.get(BUDGET, b""))
         budget = self.settled if word is None else word.budget
-        return self if budget == self.budget else replace(self, budget=budget)
+        said = fields_said(settings.get(SAID, b""))
+        return self if budget == self.budget and not said else replace(self, budget=budget, **said)
 
     @cached_property
     def _share(self) -> float:

@@ -9,7 +9,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from unstale.core.checks import Floats, number
 from unstale.core.contract import longest_wait
 from unstale.core.learning.outlook import BelievedColumns, outlook
+from unstale.frozen import dataclass
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.ports import Catalogue, FleetColumns, Listing, tags_of
 from unstale.units import DAY, format_duration, parse_duration

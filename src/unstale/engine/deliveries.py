@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from unstale.engine.lanes import Lanes, Width
 from unstale.engine.sink import Patient, Sink
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError, require
+from unstale.frozen import dataclass
 from unstale.logs import log
 from unstale.ports import Clock, Event, Store
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from unstale.frozen import dataclass
 from unstale.listings.paged import only_new
 from unstale.listings.records import CollectionMember, ListingPoll
 from unstale.ports import Claim, Store, number_of

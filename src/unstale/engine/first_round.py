@@ -9,11 +9,11 @@ Rules of this file:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from unstale.engine.config import EngineConfig
+from unstale.frozen import dataclass
 from unstale.keeper.scheduler import Integers, Scheduler
 
 

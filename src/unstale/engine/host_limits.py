@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from ipaddress import ip_address
 
 from unstale.calendar import Hours, spans
+from unstale.frozen import dataclass
 from unstale.ports import RateLimit
 
 WEEK = 7 * 86_400.0

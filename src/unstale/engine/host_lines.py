@@ -51,9 +51,10 @@ class HostLines:
             timer.cancel()
         return left
 
-    def wait(self, claim: Claim, host: str, at: float, now: float) -> None:
-        """Go to the end of the line, to begin at a time or once others have ended."""
-        self._lines.setdefault(host, deque()).append((at, claim))
+    def wait(self, claim: Claim, host: str, at: float, now: float, *, first: bool = False) -> None:
+        """Go to the end of the line, or be the first, to begin at a time or once others have ended."""
+        line = self._lines.setdefault(host, deque())
+        (line.appendleft if first else line.append)((at, claim))
         if at > now:
             timer = asyncio.create_task(self._advance_in(host, at - now))
             self._timers.add(timer)
@@ -63,9 +64,10 @@ class HostLines:
         """Begin the next poll that waits at a host, if it may."""
         line = self._lines.get(host)
         if line and line[0][0] <= self._clock.now() and self._host_limits.begin(host):
-            self._polls.start(line.popleft()[1], host)
+            claim = line.popleft()[1]
             if not line:
                 del self._lines[host]
+            self._polls.start(claim, host)
 
     async def _advance_in(self, host: str, seconds: float) -> None:
         await self._clock.sleep(seconds)

@@ -10,7 +10,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +24,7 @@ from unstale.engine.loading import LoadedFleet
 from unstale.engine.outcomes import PollOutcome
 from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import InputError
+from unstale.frozen import dataclass
 from unstale.keeper.outcomes import Answer
 from unstale.kinds import COLLECTING
 from unstale.listings.paged import scrolls
@@ -83,10 +84,13 @@ def member_like(claim: Claim, address: str, inner: str) -> Listing:
     """A member polled as its collection is; `inner` is how it is read if it is a collection itself.
 
     What is said of the way to a collection holds for its members; headers only where they go to the same place. On
-    the web nothing is filled into what a stranger lists: he would be told what the environment holds.
+    the web nothing is filled into what a stranger lists: he would be told what the environment holds. Nor does a
+    listing in one place name what is in another: one in a bucket would have our own files copied.
     """
     if address[:6].lower().startswith(("http:", "https:")):
         address = as_written(address, claim.address)
+    elif (there := _place(address)) != (here := _place(claim.address)):
+        raise InputError(f"a collection at {here}: names a member at {there}:, where it is not asked: list it yourself")
     own, form = dict(claim.options or {}), (claim.options or {}).get(COLLECTION)
     options = {name: own[name] for name in own if name not in COLLECTING and name not in _ITS_OWN}
     if urlsplit(address)[:2] != urlsplit(claim.address)[:2]:
@@ -97,6 +101,11 @@ def member_like(claim: Claim, address: str, inner: str) -> Listing:
             options["depth"] = int(number_of(own, "depth", 1.0)) - 1
     kind = "replica" if form == "digest" else "http" if claim.kind == "feed" else claim.kind
     return Listing(address, kind, weight_of(address, own), host=host_of(address), options=options)
+
+
+def _place(address: str) -> str:
+    scheme = urlsplit(address).scheme
+    return scheme if scheme and len(scheme) > 1 else "file"
 
 
 def weight_of(address: str, options: Mapping[str, Any]) -> float:

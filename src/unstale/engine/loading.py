@@ -25,6 +25,7 @@ from unstale.engine.host_limits import HostLimits
 from unstale.engine.outcomes import rows_of
 from unstale.engine.pushing import still_hinted, unworthy
 from unstale.engine.said import BUDGET
+from unstale.engine.said_settings import SAID
 from unstale.engine.store_executor import StoreExecutor
 from unstale.keeper.costs import POLLS
 from unstale.keeper.scheduler import Integers, Scheduler
@@ -45,6 +46,8 @@ class LoadedFleet:
         self, executor: StoreExecutor[Store], config: EngineConfig, clock: Clock, host_limits: HostLimits, tell: Tell
     ) -> None:
         self.config, self.lock = config, asyncio.Lock()
+        #: as the settings give it
+        self._given = config
         self.scheduler = Scheduler()
         self.bucket = Bucket(config.rate, config.burst_for(self.scheduler), clock.now())
         #: what the dearest poll costs
@@ -59,22 +62,23 @@ class LoadedFleet:
         self.held: Callable[[], Sequence[Claim]] = tuple
         self.loaded: Callable[[float], None] = lambda now: None
         self._executor, self._clock, self._host_limits, self._tell = executor, clock, host_limits, tell
-        self._seen, self._edited, self._word = -1, -1, b""
+        self._seen, self._edited, self._words = -1, -1, (b"", b"")
         #: what was promised of sources, and their longest waits without that
         self._promises, self._longest = NOTHING, np.empty(0)
 
     async def look_around(self) -> None:
-        """Has another process written? After an edit the fleet is read anew, after a word on the budget planned."""
+        """Has another process written? After an edit, or a word on how to go about it, the fleet is read anew; after a
+        word on the budget it is planned."""
         seen = self._executor.moved()
         if seen != self._seen:
             self._seen, self.stirred = seen, True
-            edited, word = await self._executor.do(
-                lambda store: (store.counters().get("edited", 0), store.setting(BUDGET))
+            edited, words = await self._executor.do(
+                lambda store: (store.counters().get("edited", 0), (store.setting(BUDGET), store.setting(SAID)))
             )
-            if edited != self._edited:
+            if edited != self._edited or words[1] != self._words[1]:
                 self._edited, self.outdated = edited, True
-            if word != self._word:
-                self._word = word
+            if words != self._words:
+                self._words = words
                 self.loaded(self._clock.now())
         if self.outdated:
             await self.relearn()
@@ -90,7 +94,7 @@ class LoadedFleet:
             )
             # Not before: an answer that was recorded meanwhile would look as if it came from the future.
             now = self._clock.now()
-            self.config = replace(self.config.amended(standing.settings), hosts=standing.hosts)
+            self.amend(standing.settings, standing.hosts)
             before = self.scheduler.due_times()
             self.scheduler, late = await self._executor.aside(
                 scheduler_of, standing, self.config, now, self._host_limits
@@ -113,6 +117,10 @@ class LoadedFleet:
         self.outdated = False
         self.loaded(now)
         self._tell("loaded", {"sources": len(self.scheduler.ids)})
+
+    def amend(self, settings: Mapping[str, bytes], hosts: tuple[str, ...] | None = None) -> None:
+        """Go by what the settings give and operators have said to the store since."""
+        self.config = replace(self._given.amended(settings), hosts=self.config.hosts if hosts is None else hosts)
 
     async def _collect(self, settings: Mapping[str, bytes], now: float) -> None:
         """What collections have told, and what that was worth."""

@@ -12,7 +12,7 @@ from typing import Any
 from unstale.engine.budget import Bucket
 from unstale.engine.claim_now import claim_now
 from unstale.engine.claiming import Claiming
-from unstale.engine.clock import jumps_of
+from unstale.engine.clock import Jumps
 from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.judge import kept_bodies
@@ -75,8 +75,7 @@ class Engine:
         self._planning = Planning(executor, self._fleet, self._recorder.counters, clock, lambda: self.in_flight)
         self._fleet.held = self._held
         self._recorder.heard = Listener(executor, self._fleet, member_of, tell).heard
-        self._jumps = jumps_of(clock)
-        self._jumped = self._jumps()
+        self._jumps = Jumps(clock, leads=True)
         self._turns = Turns(
             executor,
             config,
@@ -94,10 +93,8 @@ class Engine:
 
     async def _step(self) -> float:
         """One turn: look around, plan if it is time, claim and begin what is due. Seconds until the next turn."""
-        now = self.clock.now()
-        if (jumped := self._jumps()) != self._jumped:
-            by, self._jumped = jumped - self._jumped, jumped
-            for part in (self.host_limits, self._claiming.lines, self._planning):
+        if by := self._jumps.news():
+            for part in (self.host_limits, self._claiming, self._planning, self.bucket):
                 part.shift(by)
             # Due times that no longer make sense are made anew when the fleet is read.
             self._fleet.outdated = True

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from unstale.engine.judge import changed_when
-from unstale.frozen import quickly_made
+from unstale.frozen import dataclass
 from unstale.keeper.costs import POLLS
 from unstale.keeper.costs import used as used_of
 from unstale.keeper.outcomes import Answer
@@ -20,7 +20,6 @@ from unstale.ports import Body, Claim, Entry, Fetched
 from unstale.secrecy import shown_address
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class PollOutcome:
     """How a claimed poll ended, before it is recorded."""
@@ -33,6 +32,38 @@ class PollOutcome:
     listing: ListingPoll | None = None
     #: whether a peer looked, and we were told
     by_peer: bool = False
+    #: by how much the clock had been set in all when it ended
+    jumped: float = 0.0
+
+    def moved(self, jumped: float) -> PollOutcome:
+        """The same by a clock that was set since: its times stay as long ago as they were.
+
+        >>> claim = Claim(1, 1, "memory:1", "memory", due=0.0)
+        >>> early = PollOutcome(claim, Answer.UNCHANGED, Fetched(Answer.UNCHANGED, 3700.0), None, jumped=3600.0)
+        >>> early.moved(0.0).fetched.polled_at
+        100.0
+        """
+        by = jumped - self.jumped
+        return self if not by else replace(self, fetched=_shifted(self.fetched, by), jumped=jumped)
+
+
+class Begun(NamedTuple):
+    """When a poll began, by a clock that had been set by so much in all."""
+
+    at: float
+    jumped: float
+
+    def dated(self, outcome: PollOutcome, now: float, jumped: float) -> PollOutcome:
+        """How a poll ended in which the clock was set: it may have been looked at before or after that."""
+        fetched, by = outcome.fetched, jumped - self.jumped
+        if self.at + by <= fetched.polled_at <= now:
+            return outcome
+        return replace(outcome, fetched=_shifted(fetched, min(by, now - fetched.polled_at)))
+
+
+def _shifted(fetched: Fetched, by: float) -> Fetched:
+    """By a clock that was set since; when its source says that it changed is its own word."""
+    return replace(fetched, polled_at=fetched.polled_at + by, not_before=fetched.not_before + by)
 
 
 @dataclass(slots=True)

@@ -4,8 +4,7 @@ Rules of this file:
 1. At most one part is in memory. A part is a range of ids; the last one has no end, and new sources are in it.
 2. Between two looks at a part its sketch goes by what workers tell of their polls. What was recorded before a part was
    read is in it already.
-3. Who is due already stays so, whatever the price has become: it may have been asked for.
-4. A host whose sources are in several parts has in each the share of its cap that its sources there have of all.
+3. A host whose sources are in several parts has in each the share of its cap that its sources there have of all.
 """
 
 from __future__ import annotations
@@ -13,11 +12,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from unstale.core.checks import Floats
 from unstale.core.learning.part_sketch import PartSketch, price_of_parts
 from unstale.core.learning.state import WIDTH
 from unstale.engine.config import EngineConfig, scheduler_of
@@ -27,7 +25,7 @@ from unstale.engine.host_limits import HostLimits
 from unstale.engine.pricing import surcharges_of
 from unstale.engine.store_executor import StoreExecutor
 from unstale.engine.tallies import PolledSources, asleep, learner_with
-from unstale.keeper.scheduler import Integers, Scheduler
+from unstale.frozen import dataclass
 from unstale.ports import LEARNER, FleetColumns, HostCount, SharedStore
 
 #: sources in a part, and of a fleet that are kept to look at it as a whole
@@ -46,17 +44,6 @@ class SketchedPart:
     first: int = 0
     first_cost: float = 0.0
     surcharges: Mapping[str, float] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadPart:
-    """A part as it was read: its scheduler, the due times that make no sense any more, and those that a price moves."""
-
-    scheduler: Scheduler
-    standing: FleetColumns
-    late: Integers
-    rows: Integers
-    due: Floats
 
 
 class _Shares(HostLimits):
@@ -93,7 +80,7 @@ class FleetInParts:
 
     async def read_next(
         self, config: EngineConfig, promises: Promises, price: float, now: float, span: float, scale: float
-    ) -> tuple[int, ReadPart]:
+    ) -> tuple[int, FleetColumns]:
         """Read the part that was not read for the longest time, and remember its sketch around a price; its place."""
         place, part = self._next, self.parts[self._next]
         standing = await self._executor.do(lambda store: store.part(WIDTH, part.after, part.upto, self._size))
@@ -103,28 +90,26 @@ class FleetInParts:
         self._next = (place + 1) % len(self.parts)
         self._state, self._scale, self._objective = standing.settings.get(LEARNER, b""), scale, config.objective
         standing = bounded(standing, promises)
-        return place, await self._executor.aside(self._sketch, part, standing, config, price, now, span)
+        await self._executor.aside(self._sketch, part, standing, config, price, now, span)
+        return place, standing
 
     def _sketch(
         self, part: SketchedPart, standing: FleetColumns, config: EngineConfig, price: float, now: float, span: float
-    ) -> ReadPart:
+    ) -> None:
         counts = np.bincount(standing.host, minlength=len(standing.hosts)).tolist()
         here = dict(zip(standing.hosts, counts, strict=True))
         awake = float(standing.cost[~standing.paused].sum())
         own = replace(config, hosts=standing.hosts, budget=awake / self._scale if awake > 0.0 else 1.0)
-        scheduler, late = scheduler_of(standing, own, now, _Shares(self._host_limits, here, self._hosts))
+        scheduler, _ = scheduler_of(standing, own, now, _Shares(self._host_limits, here, self._hosts))
         scheduler.price = price
         scheduler.press_hosts(now, now + 0.5 * span)
         sketch = PartSketch.nothing(price, now, span, len(scheduler.ids))
         sketch.add(scheduler.learner, scheduler.ids, asleep(scheduler))
-        rows, due = scheduler.moves(now, now + span)
-        rows, due = rows[scheduler.due_at[rows] > now], due[scheduler.due_at[rows] > now]
         waiting = never_polled(scheduler)
         waiting = waiting[scheduler.due_at[waiting] <= now]
         part.read_at, part.sketch = now, sketch
         part.first, part.first_cost = len(waiting), float(scheduler.learner.columns.cost[waiting].sum())
         part.surcharges = surcharges_of(scheduler, standing.hosts)
-        return ReadPart(scheduler, standing, late, rows, due)
 
     def take_up(self, told: PolledSources) -> None:
         """Sources were polled: they are taken out of the sketches as they stood, and put in as they stand."""

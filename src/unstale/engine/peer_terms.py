@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from unstale.core.checks import number
 from unstale.errors import require
+from unstale.frozen import dataclass
 
 Choice = Literal["random", "recent"]
 

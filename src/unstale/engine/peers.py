@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from unstale.engine.budget import Bucket
+from unstale.engine.clock import Jumps
 from unstale.engine.peer_lists import PeerLists
 from unstale.engine.peer_state import Peer
 from unstale.engine.peer_terms import MOST, PeerTerms
@@ -71,6 +72,7 @@ class Peers:
         self._rng = rng or np.random.default_rng()
         # A body may be larger than a second's share: it is then owed.
         self._bucket = Bucket(config.share, 60.0 * config.share, clock.now())
+        self._jumps = Jumps(clock)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Contact random peers at random times until `stop` is set."""
@@ -93,7 +95,7 @@ class Peers:
 
     async def asked_by(self, address: str) -> int:
         """Ask a peer that has asked us, unless it rests or is none of ours; how much was taken."""
-        peer, now = self.peers.get(address), self._clock.now()
+        peer, now = self.peers.get(address), self._time()
         if peer is None or peer.resting > now or self._bucket.level(now) <= 0.0:
             return 0
         return await self._ask(peer, None, "")
@@ -110,7 +112,7 @@ class Peers:
 
     async def contact(self) -> int:
         """Ask as many peers as the config say, none that rests, others for those who fail; how much was taken."""
-        now = self._clock.now()
+        now = self._time()
         awake = [peer for peer in self.peers.values() if peer.resting <= now]
         if not awake or self._bucket.level(now) <= 0.0:
             return 0
@@ -124,7 +126,7 @@ class Peers:
 
     def view(self) -> list[dict[str, Any]]:
         """How things stand with all peers, in plain JSON."""
-        now = self._clock.now()
+        now = self._time()
         rows = [asdict(peer) for peer in self.peers.values()]
         return [{**row, "resting": max(row["resting"] - now, 0.0)} for row in rows]
 
@@ -136,14 +138,14 @@ class Peers:
     async def _ask(self, peer: Peer, only: set[str] | None, back: str) -> int:
         """Take what a peer has that is newer, of all sources or `only` of some; whom to ask in turn is told."""
         peer.contacts += 1
-        begun, taken, after = self._clock.now(), 0, 0
+        begun, taken, after = self._time(), 0, 0
         for _ in range(PORTIONS):
             digest = await self._peering.digest(peer.address, peer.seen - OVERLAP, after, back if after == 0 else "")
             self._pay(peer, digest.received)
             if digest.reason:
                 self._failed(peer, digest.reason, false=digest.false)
                 return taken
-            now = self._clock.now()
+            now = self._time()
             if abs(digest.now - now) > SKEW:
                 self._failed(peer, f"its clock is {digest.now - now:+.0f} s off ours: set both by NTP")
                 return taken
@@ -162,7 +164,7 @@ class Peers:
                 return taken
             if digest.further is None:
                 # Of sources that were passed over, what it holds is not known.
-                peer.seen, peer.in_row = begun if only is None else peer.seen, 0
+                peer.seen, peer.in_row = min(begun, now) if only is None else peer.seen, 0
                 return taken
             after = digest.further
         return taken
@@ -189,11 +191,11 @@ class Peers:
             else:
                 wanted.append((source, address, as_of, digest, mine.last))
         if doubtful:
-            now = self._clock.now()
+            now = self._time()
             await self._executor.do(lambda store: store.set_due(doubtful, [now] * len(doubtful)))
         whole = True
         for i in range(0, len(wanted), TOGETHER):
-            if self._bucket.level(self._clock.now()) <= 0.0 or peer.resting > self._clock.now():
+            if self._bucket.level(self._time()) <= 0.0 or peer.resting > self._time():
                 return found, False
             fetched = await asyncio.gather(*(self._bring(peer, *each[1:]) for each in wanted[i : i + TOGETHER]))
             news = [(each[0], one) for each, one in zip(wanted[i:], fetched, strict=False) if one is not None]
@@ -215,9 +217,16 @@ class Peers:
         # When the peer looks next says when it may know more, not when the source may.
         return replace(fetched, not_before=-math.inf) if same else None
 
+    def _time(self) -> float:
+        """What time it is. If the clock was set, who is left alone is so for as long as before."""
+        if by := self._jumps.news():
+            for peer in self.peers.values():
+                peer.resting, peer.seen = peer.resting + by, peer.seen + by
+        return self._clock.now()
+
     def _pay(self, peer: Peer, received: int) -> None:
         peer.received += received
-        self._bucket.level(self._clock.now())
+        self._bucket.level(self._time())
         self._bucket.spend(received)
 
     def _doubt(self, peer: Peer, address: str) -> None:
@@ -226,7 +235,7 @@ class Peers:
             self._failed(peer, f"it offers old copies as new ones, the last of {address}", false=True)
 
     def _failed(self, peer: Peer, reason: str, *, false: bool = False) -> None:
-        now = self._clock.now()
+        now = self._time()
         peer.failed, peer.in_row, peer.reason = peer.failed + 1, peer.in_row + 1, reason
         rest = min(REST * 2.0 ** min(peer.in_row - 1, 60), REST_AT_MOST)
         if false:

@@ -2,7 +2,7 @@
 
 Rules of this file:
 1. A price is found every time it is asked for, of sketches that workers keep up to date. A part is read for at most one
-   part in five of the time; due times that the price has moved are moved when their part is read.
+   part in five of the time.
 2. What is shared, and how fresh the fleet is, is learned of every so manieth source of all parts.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from unstale.engine.parts import PART, SAMPLE, FleetInParts
 from unstale.engine.pricing import Pricer
 from unstale.engine.store_executor import StoreExecutor
 from unstale.engine.tallies import unpacked
+from unstale.frozen import dataclass
 from unstale.keeper.scheduler import Scheduler
 from unstale.keeper.spending import seconds_to_next_look
 from unstale.ports import Census, Clock, FleetColumns, Lesson, SharedStore
@@ -38,8 +39,6 @@ SHARED = 5.0
 #: how long a sketch has to last, in looks at the price and in rounds of all parts
 LOOKS, ROUNDS = 4.0, 3.0
 
-Moves = tuple[list[int], list[float], list[float]]
-
 
 @dataclass(frozen=True, slots=True)
 class LargePlan:
@@ -49,7 +48,6 @@ class LargePlan:
     census: Census
     first: FirstAllowance
     surcharges: dict[str, float]
-    moves: list[Moves] = field(default_factory=list)
     settings: dict[str, bytes] = field(default_factory=dict)
     taken_up: list[int] = field(default_factory=list)
 
@@ -69,11 +67,11 @@ class PlanInParts:
     ) -> None:
         self._executor, self._host_limits, self._pricer, self._clock = executor, host_limits, pricer, clock
         self._most, self._size = large, size
-        self._promises, self._promised_at = NOTHING, -math.inf
         self.forget()
 
     def forget(self) -> None:
-        """Another one has planned meanwhile."""
+        """Another one has planned meanwhile, or the clock was set."""
+        self._promises, self._promised_at = NOTHING, -math.inf
         self.parts = FleetInParts(self._executor, self._host_limits, self._size)
         self._census, self._counted = Census(0, 0.0, 1.0), -1
         #: every so manieth source of each part, by the part's place, and the scheduler of them
@@ -93,7 +91,7 @@ class PlanInParts:
     async def plan(
         self, config: EngineConfig, about: FleetColumns, lessons: Sequence[Lesson], now: float, spare: float
     ) -> LargePlan:
-        """The price of the fleet as it stands, with what of it is to be told and moved."""
+        """The price of the fleet as it stands, with what of it is to be told."""
         if now - self._promised_at >= PROMISES:
             self._promises = await self._executor.do(lambda store: promised(store, config.contracts))
             self._promised_at = now
@@ -103,7 +101,8 @@ class PlanInParts:
         if not self._price > 0.0:
             self._price = about.price.price if about.price is not None and about.price.price > 0.0 else scale
         self.parts.take_up(unpacked(await self._executor.do(lambda store: store.tallies())))
-        moves = await self._read(config, look, scale) if now >= self._read_at or not self.parts.known else []
+        if now >= self._read_at or not self.parts.known:
+            await self._read(config, look, scale)
         now = self._clock.now()
         self._price = self.parts.price(max(config.rate * look + spare, 0.0), now + look)
         settings, taken_up = dict[str, bytes](), list[int]()
@@ -117,26 +116,19 @@ class PlanInParts:
             settings, taken_up = found.settings, [lesson.number for lesson in lessons]
         self._sample.price = self._price
         first = self._first(config, now)
-        return LargePlan(self._sample, self._census, first, self.parts.surcharges, moves, settings, taken_up)
+        return LargePlan(self._sample, self._census, first, self.parts.surcharges, settings, taken_up)
 
-    async def _read(self, config: EngineConfig, look: float, scale: float) -> list[Moves]:
-        """Read the next part, or all if some were never read; what is to be moved."""
-        moves = list[Moves]()
+    async def _read(self, config: EngineConfig, look: float, scale: float) -> None:
+        """Read the next part, or all if some were never read."""
         while True:
             begun = self._clock.now()
             span = max(LOOKS * look, ROUNDS * (1.0 + REST) * self._took * len(self.parts.parts))
-            place, read = await self.parts.read_next(config, self._promises, self._price, begun, span, scale)
-            scheduler, was = read.scheduler, read.standing.due
-            moves += [
-                (scheduler.ids[rows].tolist(), due.tolist(), was[rows].tolist())
-                for rows, due in ((read.late, scheduler.due_at[read.late]), (read.rows, read.due))
-                if len(rows)
-            ]
-            self._keep_some(place, read.standing)
+            place, standing = await self.parts.read_next(config, self._promises, self._price, begun, span, scale)
+            self._keep_some(place, standing)
             self._took = self._clock.now() - begun
             self._read_at = begun + (1.0 + REST) * self._took
             if self.parts.known:
-                return moves
+                return
 
     def _keep_some(self, place: int, standing: FleetColumns) -> None:
         step = max(self._census.sources // SAMPLE, 1)

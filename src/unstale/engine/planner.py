@@ -4,8 +4,9 @@ Rules of this file:
 1. A planner that has lost its connection is none: it stands for election again before it writes anything.
 2. Planning takes one part in five of the time at most; workers go on at the last price meanwhile.
 3. Budget, burst and objective are what the store keeps for all, whoever is elected.
-4. A fleet of more than `large` sources is planned in parts.
-5. While sources wait for their first polls, workers share the allowance for these beside the budget.
+4. Due times are moved by who holds their sources: the planner tells the price and moves nothing.
+5. A fleet of more than `large` sources is planned in parts.
+6. While sources wait for their first polls, workers share the allowance for these beside the budget.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from dataclasses import replace
 import numpy as np
 
 from unstale.core.learning.state import WIDTH
+from unstale.engine.clock import Jumps
 from unstale.engine.config import LATEST, EngineConfig, scheduler_of
 from unstale.engine.contracts import bounded, promised
 from unstale.engine.first_round import FirstAllowance, first_allowance
+from unstale.engine.holding import LIFE
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.plan_in_parts import LARGE, LargePlan, PlanInParts
 from unstale.engine.pricing import PULSE, Pricer, next_plan
@@ -30,9 +33,9 @@ from unstale.engine.pulse import KEPT, done, undone
 from unstale.engine.pulse import kept as kept_pulse
 from unstale.engine.pushing import still_hinted
 from unstale.engine.said import BUDGET
+from unstale.engine.said_settings import SAID
 from unstale.engine.shared_terms import TERMS, SharedTerms
 from unstale.engine.store_executor import StoreExecutor, patience
-from unstale.engine.worker import LIFE
 from unstale.errors import StoreError
 from unstale.keeper.scheduler import Scheduler
 from unstale.logs import Tell, logged
@@ -58,18 +61,14 @@ class Planner:
     ) -> None:
         #: the session by which it plans, 0 while another one does
         self._session, self.plans = 0, 0
-        self._executor, self._config, self._clock, self._host_limits, self._tell = (
-            executor,
-            config,
-            clock,
-            host_limits,
-            logged(tell),
-        )
+        self._executor, self._config, self._clock = executor, config, clock
+        self._host_limits, self._tell = host_limits, logged(tell)
+        #: as the settings give it, what operators have said since, and whether no plan has gone by that yet
+        self._given, self._said, self._anew = config, b"", False
         self._crew: Sequence[CrewMember] = ()
         self._pricer = Pricer(executor)
         self._large = PlanInParts(executor, host_limits, self._pricer, clock, large=large)
-        self._plan_at = -math.inf
-        self._edited, self._took = -1, 0.0
+        self._plan_at, self._jumps, self._edited, self._took = -math.inf, Jumps(clock), -1, 0.0
         #: when all were due by the last plan: who is due sooner without having been polled was asked for
         self._due = Scheduler().due_times()
         self._times: deque[float] = deque(maxlen=3)
@@ -82,15 +81,15 @@ class Planner:
             try:
                 session = await self._executor.do(lambda store: store.elect())
                 if session and session != self._session:
-                    self._plan_at = -math.inf
-                    self._pricer.forget()
-                    self._large.forget()
+                    self._forget()
                     self._tell("elected", {"owner": self._config.owner})
                 self._session = session
                 if session:
                     if planning is not None and planning.done():
                         ended, planning = planning, None
                         ended.result()
+                    if planning is None and self._jumps.news():  # Not meanwhile: it would go on by the time before.
+                        self._forget()
                     await self._divide()
                     if planning is None and self._clock.now() >= self._plan_at:
                         planning = asyncio.create_task(self._plan(self._clock.now()))
@@ -107,10 +106,14 @@ class Planner:
                 await asyncio.wait_for(stop.wait(), LIFE)
             except TimeoutError:
                 continue
-        if planning is not None:
-            planning.cancel()
-            await asyncio.gather(planning, return_exceptions=True)
         self._session = 0
+        if planning is not None and planning.cancel():
+            await asyncio.gather(planning, return_exceptions=True)
+
+    def _forget(self) -> None:
+        self._plan_at = -math.inf
+        self._pricer.forget()
+        self._large.forget()
 
     @property
     def elected(self) -> bool:
@@ -124,22 +127,29 @@ class Planner:
     async def _divide(self) -> None:
         first = self._first.at(self._clock.now())
 
-        def divide(store: SharedStore) -> tuple[EngineConfig, Sequence[CrewMember], int]:
-            config = self._told_by({name: store.setting(name) for name in (TERMS, BUDGET)})
-            return config, store.divide(config.rate + first), store.counters().get("edited", 0)
+        def divide(store: SharedStore) -> tuple[EngineConfig, Sequence[CrewMember], int, bytes]:
+            told = {name: store.setting(name) for name in (TERMS, BUDGET, SAID)}
+            config = self._told_by(told)
+            return config, store.divide(config.rate + first), store.counters().get("edited", 0), told[SAID]
 
-        self._config, self._crew, edited = await self._executor.do(divide)
+        self._config, self._crew, edited, said = await self._executor.do(divide)
+        if said != self._said:
+            self._said, self._plan_at, self._anew = said, -math.inf, True
         if edited != self._edited:
             self._edited, self._plan_at = edited, -math.inf
 
     def _told_by(self, settings: Mapping[str, bytes]) -> EngineConfig:
         """What the store says that all go by."""
         terms = SharedTerms.read(settings.get(TERMS, b""))
-        return (self._config if terms is None else terms.over(self._config)).amended(settings)
+        config = (self._given if terms is None else terms.over(self._given)).amended(settings)
+        return replace(config, hosts=self._config.hosts)
 
     async def _plan(self, now: float) -> None:
         """Publish the price at which what falls due until the next look spends the budget."""
         session = self._session
+        if self._anew:
+            self._anew = False
+            self._large.forget()
         if await self._large.plans(self._edited):
             await self._plan_in_parts(now)
             return
@@ -177,16 +187,9 @@ class Planner:
         settings = found.settings | self._told(scheduler, news or standing.price, now)
         if news is not None:
             settings[KEPT] = pulse
-        ids, was = scheduler.ids[found.rows].tolist(), scheduler.due_at[found.rows].tolist()
 
         def publish(store: SharedStore) -> None:
             self._still_elected(store, session)
-            if len(late):
-                store.set_due(
-                    scheduler.ids[late].tolist(), scheduler.due_at[late].tolist(), was=standing.due[late].tolist()
-                )
-            if ids:
-                store.set_due(ids, found.due.tolist(), was=was)
             store.publish(settings, news, [lesson.number for lesson in taught])
 
         await self._executor.do(publish)
@@ -214,8 +217,6 @@ class Planner:
 
         def publish(store: SharedStore) -> None:
             self._still_elected(store, session)
-            for ids, due, was in found.moves:
-                store.set_due(ids, due, was=was)
             store.publish(settings, news, found.taken_up)
 
         await self._executor.do(publish)

@@ -65,7 +65,7 @@ class Planning:
         standing, counters = await self._executor.do(lambda store: (store.columns_of([], WIDTH), store.counters()))
         settings, self._began = standing.settings, self._began or done(counters)
         fleet, begun = self._fleet, self._clock.now()
-        fleet.config = fleet.config.amended(settings)
+        fleet.amend(settings)
         fleet.bucket.set(fleet.config.rate, fleet.config.burst_for(fleet.scheduler))
         # First polls fill the time ahead and drive the price up: it is looked at again once they should be over.
         first = first_allowance(fleet.scheduler, fleet.config, now, SOONEST)

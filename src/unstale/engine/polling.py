@@ -14,10 +14,11 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
 
+from unstale.engine.clock import jumps_of
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.judge import LARGE, KeptBody, judge, judge_apart, unjudged
 from unstale.engine.listed import parsed
-from unstale.engine.outcomes import PollOutcome
+from unstale.engine.outcomes import Begun, PollOutcome
 from unstale.errors import InputError, TooLateError
 from unstale.fingerprint import Content
 from unstale.keeper.outcomes import Answer
@@ -31,8 +32,7 @@ ContentOf = Callable[[Claim], Content | None]
 
 #: the next turn comes early when so little of what may be open is
 IDLE_SHARE = 0.1
-#: polls that are under way at once at first, and always while they end as fast as they can be begun: more of them would
-#: only take more connections
+#: polls under way at once at first, and always while they end as fast as they begin: more only take connections
 FEW = 64
 #: seconds that a poll has to end once it was told to
 LAST = 0.25
@@ -60,8 +60,8 @@ class PollsUnderWay:
         tell: Tell,
         *,
         ended: Callable[[PollOutcome, str], None],
-        begins: Callable[[Claim], bool] = lambda claim: True,
-        unbegun: Callable[[Claim], None] = lambda claim: None,
+        begins: Callable[[Claim, str], bool] = lambda claim, host: True,
+        unbegun: Callable[[Claim, str], None] = lambda claim, host: None,
         begin: Begin = lambda claim, ended: None,
         aside: Aside | None = None,
         kept: KeptBody | None = None,
@@ -69,7 +69,7 @@ class PollsUnderWay:
         self.most, self.host_limits = most, host_limits
         self._look, self._content, self._clock, self._tell = look, content, clock, tell
         self._ended, self._begins, self._begin, self._aside = ended, begins, begin, aside
-        self._unbegun, self._kept = unbegun, kept
+        self._unbegun, self._kept, self._jumps = unbegun, kept, jumps_of(clock)
         #: what is being polled, by token, and how that is called off
         self.under_way: dict[int, tuple[Claim, CallOff]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -88,9 +88,9 @@ class PollsUnderWay:
         if len(self.under_way) >= self._window:
             self.ahead.append((claim, host))
             return
-        if not self._begins(claim):
+        if not self._begins(claim, host):
             return
-        begun = self._clock.now()
+        begun = Begun(self._clock.now(), self._jumps())
 
         def came(found: Fetched | Exception) -> None:
             self._came(claim, host, begun, found)
@@ -103,14 +103,16 @@ class PollsUnderWay:
             return
         self.under_way[claim.token] = claim, call_off or self._task(self._poll(claim, host, begun))
 
-    @property
-    def room(self) -> int:
-        """How many could begin at once."""
-        return max(self._window - len(self.under_way) - len(self.ahead), 0)
-
     def held(self) -> list[Claim]:
         """The claims that are being polled or wait for it."""
         return [*(claim for claim, _ in self.under_way.values()), *(claim for claim, _ in self.ahead)]
+
+    def leave(self) -> list[Claim]:
+        """Those that wait for others to end are begun no more."""
+        left, self.ahead = self.ahead, deque()
+        for _, host in left:
+            self.host_limits.end(host)
+        return [claim for claim, _ in left]
 
     async def rest(self, seconds: float) -> None:
         """Sleep, unless polls that end make room before."""
@@ -127,13 +129,11 @@ class PollsUnderWay:
 
     async def finish(self, grace: float) -> list[Claim]:
         """Let what is under way end within the grace, and end the rest; the claims that have no outcome."""
-        left = [claim for claim, _ in self.ahead]
-        self.ahead.clear()
+        left = self.leave()
         if self.under_way:
             self._over.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout(grace):
-                    await self._over.wait()
+                await asyncio.wait_for(self._over.wait(), grace)
         late = list(self.under_way.values())
         self.under_way.clear()
         for _, call_off in late:
@@ -165,7 +165,7 @@ class PollsUnderWay:
         task.add_done_callback(self._tasks.discard)
         return task.cancel
 
-    def _came(self, claim: Claim, host: str, begun: float, found: Fetched | Exception) -> None:
+    def _came(self, claim: Claim, host: str, begun: Begun, found: Fetched | Exception) -> None:
         """A look that was not awaited has ended: judged at once, where that is quick."""
         if claim.token not in self.under_way:
             return
@@ -179,24 +179,24 @@ class PollsUnderWay:
             answer, body = judge(claim, found, None)
             outcome = PollOutcome(claim, answer, found, body)
         except TooLateError:
-            self._let_go(claim)
+            self._let_go(claim, host)
             return
         except Exception as error:
             outcome = self._fault(claim, begun, error)
-        self._end(outcome, host)
+        self._end(outcome, host, begun)
 
-    async def _poll(self, claim: Claim, host: str, begun: float) -> None:
+    async def _poll(self, claim: Claim, host: str, begun: Begun) -> None:
         try:
             found = await self._look(claim)
         except TooLateError:
-            self._let_go(claim)
+            self._let_go(claim, host)
             return
         except Exception as error:
-            self._end(self._fault(claim, begun, error), host)
+            self._end(self._fault(claim, begun, error), host, begun)
             return
         await self._settle(claim, host, begun, found)
 
-    async def _settle(self, claim: Claim, host: str, begun: float, fetched: Fetched) -> None:
+    async def _settle(self, claim: Claim, host: str, begun: Begun, fetched: Fetched) -> None:
         try:
             try:
                 answer, body = await self.judged(claim, fetched)
@@ -207,17 +207,19 @@ class PollsUnderWay:
                 outcome = PollOutcome(claim, Answer.FAILED, failed, None)
         except Exception as error:
             outcome = self._fault(claim, begun, error)
-        self._end(outcome, host)
+        self._end(outcome, host, begun)
 
-    def _fault(self, claim: Claim, begun: float, error: Exception) -> PollOutcome:
+    def _fault(self, claim: Claim, begun: Begun, error: Exception) -> PollOutcome:
         """A fault of ours must not end the engine, nor look like an answer."""
         self._tell("fault", {"source": claim.source, "error": repr(error)})
         reason = f"{type(error).__name__} while polling: report it"
-        return PollOutcome(claim, Answer.FAILED, Fetched(Answer.FAILED, begun, reason=reason), None)
+        return PollOutcome(claim, Answer.FAILED, Fetched(Answer.FAILED, begun.at, reason=reason), None)
 
-    def _end(self, outcome: PollOutcome, host: str) -> None:
+    def _end(self, outcome: PollOutcome, host: str, begun: Begun) -> None:
         if outcome.claim.token not in self.under_way:
             return
+        if (jumped := self._jumps()) != begun.jumped:
+            outcome = begun.dated(outcome, self._clock.now(), jumped)
         fetched = outcome.fetched
         self.host_limits.end(host)
         self.host_limits.heard(
@@ -232,10 +234,9 @@ class PollsUnderWay:
         self._ended(outcome, host)
         self._over_with(outcome.claim)
 
-    def _let_go(self, claim: Claim) -> None:
-        """Nothing was asked: there is no outcome, and its claim is to be given back."""
+    def _let_go(self, claim: Claim, host: str) -> None:  # Nothing was asked: its claim is to be given back.
         if claim.token in self.under_way:
-            self._unbegun(claim)
+            self._unbegun(claim, host)
             self._over_with(claim)
 
     def _over_with(self, claim: Claim) -> None:
@@ -243,8 +244,7 @@ class PollsUnderWay:
         self._done += 1
         self.ended += 1
         self._go_on()
-        if len(self.under_way) <= IDLE_SHARE * self._window:
-            # Not for every one of many: a turn of the loop costs about as much as a poll.
+        if len(self.under_way) <= IDLE_SHARE * self._window:  # Not for every one: a turn costs as much as a poll.
             self.idle.set()
         if not self.under_way:
             self._over.set()

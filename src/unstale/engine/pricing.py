@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +20,7 @@ from unstale.engine.config import EngineConfig, next_look
 from unstale.engine.lessons import teach
 from unstale.engine.pulse import Done
 from unstale.engine.summary import summary
+from unstale.frozen import dataclass
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.ports import LEARNER, Lesson, Opened, Price
 
@@ -50,7 +51,7 @@ class Pricer:
         self._review_at = -math.inf
 
     def forget(self) -> None:
-        """Another one has planned meanwhile."""
+        """Another one has planned meanwhile, or the clock was set."""
         self._review_at = -math.inf
 
     def shift(self, by: float) -> None:

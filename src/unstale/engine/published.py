@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from unstale.engine.config import EngineConfig
 from unstale.engine.plan_in_parts import LargePlan
 from unstale.engine.pricing import surcharges_of
-from unstale.engine.worker import PLAN
+from unstale.engine.published_plan import PLAN
 from unstale.keeper.scheduler import Scheduler
 from unstale.ports import CrewMember, Price
 

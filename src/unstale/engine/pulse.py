@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
+from unstale.frozen import dataclass
 from unstale.keeper.outcomes import Answer
 from unstale.ports import MILLIONTHS
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
+from unstale.engine.clock import jumps_of
 from unstale.engine.outcomes import Counters, PollOutcome, entries_of
 from unstale.engine.store_executor import StoreExecutor, patience
 from unstale.errors import StoreError, StoreLostError
@@ -68,6 +70,7 @@ class Recorder:
         #: what is not recorded yet
         self.done: list[PollOutcome] = []
         self._executor, self._learning, self._clock, self._tell, self._busy = executor, learning, clock, tell, busy
+        self._jumps = jumps_of(clock)
         #: hears the outcomes that are in the store now
         self.heard: Callable[[Sequence[PollOutcome]], Awaitable[None]] | None = None
         self._ready, self._full = asyncio.Event(), asyncio.Event()
@@ -76,6 +79,8 @@ class Recorder:
 
     def add(self, outcome: PollOutcome) -> None:
         """Record this with the next batch."""
+        if jumped := self._jumps():
+            outcome = replace(outcome, jumped=jumped)
         self.done.append(outcome)
         self._ready.set()
         if len(self.done) >= BATCH:
@@ -108,7 +113,7 @@ class Recorder:
             except StoreError as error:
                 failures += 1
                 self._tell("store_failed", {"reason": str(error)})
-                await asyncio.sleep(patience(failures))
+                await self._clock.sleep(patience(failures))
                 await self._executor.reopen()
 
     async def drain(self, seconds: float) -> None:
@@ -133,6 +138,8 @@ class Recorder:
 
     async def _record(self, batch: Sequence[PollOutcome]) -> None:
         sources = [outcome.claim.source for outcome in batch]
+        jumped = self._jumps()
+        batch = [outcome.moved(jumped) for outcome in batch]
         scheduler = await self._learning.scheduler_for(sources)
         entries, mine, beyond = entries_of(scheduler, batch, self._learning.unit, self._learning.first_rate)
         held = await self._executor.do(lambda store: store.record(entries))

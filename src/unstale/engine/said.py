@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Literal
+
+from unstale.frozen import dataclass
 
 #: the setting of a store that holds the last word
 BUDGET = "budget"

@@ -9,11 +9,12 @@ Rules of this file:
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from unstale.core.checks import number
 from unstale.engine.config import EngineConfig
 from unstale.errors import InputError
+from unstale.frozen import dataclass
 from unstale.keeper.costs import POLLS
 
 #: the setting of a store that holds them

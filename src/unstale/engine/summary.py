@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.learning.outlook import BelievedColumns, Outlook, even_freshness, evidence, outlook
 from unstale.core.learning.state import kept
+from unstale.frozen import dataclass
 from unstale.keeper.scheduler import Integers, Scheduler
 
 #: sources that are looked at to tell how the whole fleet stands

@@ -1,55 +1,55 @@
-"""A worker among others on one store: it holds no fleet, only what it polls; the price comes from whoever plans.
+"""A worker among others on one store: an engine for the shards that it holds; the price comes from whoever plans.
 
 Rules of this file:
-1. Nothing is claimed before the store has heard a sign of life and granted a share of the budget.
-2. A poll begins before its claim's time to begin is over, or its claim is given back: others may be at the host. That
-   is looked at when it is begun, and by who asks in the last moment before the request goes out.
-3. Without a planner the last price and the last share hold.
+1. Nothing is claimed before the store has heard a sign of life, granted a share of the budget and given shards.
+2. Without a planner the last price and the last share hold.
+3. A shard that others should hold is polled no more, and let go of once all its polls are recorded.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import math
-from collections.abc import Sequence
+from collections.abc import Callable
 
 from unstale.engine.budget import Bucket
-from unstale.engine.clock import jumps_of
+from unstale.engine.clock import Jumps
 from unstale.engine.config import EngineConfig
-from unstale.engine.foremost import Foremost
+from unstale.engine.held_claiming import HeldClaiming
+from unstale.engine.held_fleet import HeldFleet
+from unstale.engine.held_host_limits import HeldHostLimits
+from unstale.engine.holding import LifeHeard, ShardHolding, SignOfLife
+from unstale.engine.host_limits import Rules
 from unstale.engine.judge import kept_bodies
 from unstale.engine.listening import MemberKeeper, MemberOf, member_like
 from unstale.engine.outcomes import Counters, PollOutcome
 from unstale.engine.polling import Begin, ContentOf, Look, PollsUnderWay
-from unstale.engine.recording import BATCH, BEAT, Recorder
-from unstale.engine.shared_host_limits import SharedHostLimits
-from unstale.engine.shared_learning import PublishedPlan, SharedLearning
+from unstale.engine.published_plan import PublishedPlan
+from unstale.engine.recording import Recorder
+from unstale.engine.said_settings import SAID
 from unstale.engine.store_executor import StoreExecutor
 from unstale.engine.turns import Turns
-from unstale.errors import StoreError
-from unstale.keeper.costs import POLLS
 from unstale.logs import Tell, logged
 from unstale.ports import Aside, Claim, Clock, SharedStore
 
-#: seconds between signs of life, between lessons passed on, and between looks for what is due while nothing is
-LIFE, LESSON, CALM = 1.0, 10.0, 0.1
-#: what the last batch of claims counts in the mean lag
-SMOOTH = 0.1
-#: the setting in which a planner tells workers about the fleet as a whole
-PLAN = "plan"
+#: seconds between looks while there is nothing to poll for
+CALM = 0.1
 
 
 class Worker:
-    """Polls what it claims from a store that others claim from too."""
+    """Polls the sources of the shards that it holds, in a store that others poll from too.
+
+    `life` is a way to the store for signs of life; `rules` is the settings' word for each host.
+    """
 
     def __init__(
         self,
         executor: StoreExecutor[SharedStore],
+        life: StoreExecutor[SharedStore],
         config: EngineConfig,
         clock: Clock,
         look: Look,
         *,
+        rules: Callable[[str], Rules] | None = None,
         begin: Begin = lambda claim, ended: None,
         content: ContentOf = lambda claim: None,
         tell: Tell = lambda name, facts: None,
@@ -57,170 +57,145 @@ class Worker:
         member_of: MemberOf = member_like,
     ) -> None:
         tell = logged(tell)
-        self.config, self._executor, self._clock, self._tell = config, executor, clock, tell
-        self._host_limits = SharedHostLimits()
-        # The share comes from the store, with the first sign of life.
-        self.bucket = Bucket(0.0, 1.0, clock.now())
-        self._learning = SharedLearning(executor, config, clock, self._host_limits, self.bucket.spend)
+        self._executor, self._clock, self._tell = executor, clock, tell
+        self._host_limits = HeldHostLimits(rules)
+        self._fleet = HeldFleet(executor, config, clock, self._host_limits, tell)
         self._polls = PollsUnderWay(
             config.polls,
-            look,
+            lambda claim: look(self._claiming.timed(claim)),
             content,
             self._host_limits,
             clock,
             tell,
             ended=self._ended,
-            begins=self._begins,
-            unbegun=self._unbegun,
-            begin=begin,
+            begins=lambda claim, host: self._claiming.begins(claim, host, self._holding.sure_until),
+            unbegun=lambda claim, host: self._claiming.unbegun(claim, host),
+            begin=lambda claim, ended: begin(self._claiming.timed(claim), ended),
             aside=aside,
             kept=kept_bodies(executor),
         )
-        self._recorder = Recorder(executor, self._learning, clock, tell, lambda: bool(self._polls.ahead))
+        self._recorder = Recorder(executor, self._fleet, clock, tell, lambda: self._claiming.busy)
+        self._claiming = HeldClaiming(
+            executor,
+            self._fleet,
+            self._polls,
+            self._host_limits,
+            clock,
+            lambda: len(self._recorder.done),
+        )
+        self._fleet.held = self._held
         # Members come and go by what their collections say; signals are kept, and not yet planned by.
         self._recorder.heard = MemberKeeper(executor, member_of, tell).heard
-        self._turns = Turns(
-            executor, config, self._polls, self._recorder, tell, step=self._step, finish=self._give_back_late
+        self._holding = ShardHolding(
+            life, config.owner, clock, tell, sign=self._sign, heard=self._heard, untold=self._untold
         )
-        self._foremost = Foremost(executor, self._learning, clock)
-        self._beat_at = self._lesson_at = -math.inf
-        self._jumps = jumps_of(clock)
-        self._jumped = self._jumps()
-        self._seen, self._most, self._calm = -1, BATCH, BEAT
-        #: when the polls of claims must have begun, by token, and those that were not
-        self._begin_by: dict[int, float] = {}
-        self._late: list[Claim] = []
-        #: what it tells of itself: claims that it passed on, and how long after they were due it claims sources
-        self._passed_on, self._lag, self._started_at = 0, 0.0, clock.now()
+        self._turns = Turns(
+            executor,
+            config,
+            self._polls,
+            self._recorder,
+            tell,
+            step=self._step,
+            waiting=self._claiming.lines.leave,
+            finish=self._claiming.give_back_late,
+        )
+        self._jumps = Jumps(clock, leads=True)
+        self._edited = -1
+        #: shards that others should hold
+        self._unwanted: tuple[int, ...] = ()
+        self._started_at = clock.now()
 
     @property
     def counters(self) -> Counters:
         """What was done since the start."""
         return self._recorder.counters
 
+    @property
+    def bucket(self) -> Bucket:
+        """What may be spent now."""
+        return self._fleet.bucket
+
     async def run(self, stop: asyncio.Event) -> None:
-        """Poll until `stop` is set; then finish what is in flight, or give it back, and free the share."""
+        """Poll until `stop` is set; then finish what is in flight, or give it back, and free the shards."""
+        ended = asyncio.Event()
+        living = asyncio.create_task(self._holding.run(ended))
         try:
             await self._turns.run(stop)
         finally:
-            try:
-                await self._executor.do(lambda store: store.leave(self.config.owner))
-            except StoreError as error:
-                self._tell("store_failed", {"reason": str(error)})
+            ended.set()
+            await living
+            await self._holding.leave()
 
     async def _step(self) -> float:
-        now = self._clock.now()
-        if now >= self._beat_at or self._jumps() != self._jumped:
-            # Also when the clock was set: the next sign of life is not to wait until it has caught up.
-            self._jumped = self._jumps()
-            await self._live(now)
-        await self._give_back_late()
-        now, plan = self._clock.now(), self._learning.plan
-        seen = self._executor.moved()
-        if seen != self._seen:
-            self._seen, self._calm = seen, BEAT
-        if (shut := self.config.opens_in(now)) > 0.0:
-            return min(shut, LIFE)
-        free = self.config.polls - len(self._polls.under_way) - len(self._recorder.done)
-        # Who cannot begin at once is others' to poll.
-        room = min(self._most, free, self._polls.room, int(self.bucket.level(now) / plan.dearest + 1e-9))
-        if room < 1 or not plan.scale > 0.0:
-            return min(max(self.bucket.wait(plan.dearest, now), BEAT), CALM)
-        lease, owner = self.config.lease, self.config.owner
-        among = await self._foremost.among(room)
+        if by := self._jumps.news():
+            for part in (self._host_limits, self._claiming, self._holding, self._fleet):
+                part.shift(by)
+        await self._claiming.give_back_late()
+        fleet = self._fleet
+        if not fleet.plan.scale > 0.0 or not fleet.epochs:
+            return CALM
+        await fleet.look_around()
+        await self._leave_shards()
+        await fleet.follow(self._clock.now())
+        return await self._claiming.step(self._clock.now(), CALM)
 
-        def claim(store: SharedStore) -> tuple[float, list[Claim]]:
-            # By the clock when it is its turn: what waits before it in the line is no delay of the poll's.
-            at = self._clock.now()
-            return at, store.claim(at, room, lease=lease, owner=owner, among=among)
+    async def _leave_shards(self) -> None:
+        """What others should hold is not polled any more; once nothing of it is under way, it is theirs."""
+        if not self._unwanted:
+            return
+        unwanted = self._unwanted
+        sources = await self._executor.do(lambda store: store.sources_of(unwanted))
+        self._fleet.leave_alone(sources)
+        if set(sources).isdisjoint(claim.source for claim in self._held()):
+            self._holding.let_go = unwanted
 
-        claimed_at, claims = await self._executor.do(claim)
-        self._foremost.claimed(among, [claim.source for claim in claims])
-        self._begin(claims, claimed_at)
-        self._calm = BEAT if claims else min(2.0 * self._calm, CALM)
-        return 0.0 if len(claims) == self._most else self._calm
-
-    async def _live(self, now: float) -> None:
-        """A sign of life; what others have to know is passed on, and what the planner says is heard."""
-        news, lesson = self._host_limits.taken(), None
-        due = not self._lesson_at - 2.0 * LESSON <= now < self._lesson_at
-        if due and (lesson := self._learning.lesson()) is not None:
-            self._lesson_at = now + LESSON
-        tally = self._learning.tally()
-        held, level, counters = self.bucket.rate, self.bucket.level(now), self.counters
+    def _sign(self, lesson: bool) -> SignOfLife:
+        now, counters, fleet = self._clock.now(), self.counters, self._fleet
         facts: dict[str, float] = {
             name: getattr(counters, name) for name in ("polls", "changed", "unchanged", "failed")
         }
         facts |= {
-            "spent": self.bucket.spent,
+            "spent": fleet.bucket.spent,
             "in_flight": len(self._polls.under_way),
-            "late": self._passed_on,
-            "lag": self._lag,
-            "price": self._learning.plan.price,
+            "late": self._claiming.passed_on,
+            "lag": self._claiming.lag,
+            "price": fleet.plan.price,
             "started_at": self._started_at,
+            "demand": fleet.demand(now),
+            "shards": len(fleet.epochs),
+            "sources": len(fleet.scheduler.ids),
         }
-
-        def live(store: SharedStore) -> tuple[float, bytes]:
-            if news:
-                store.heard(news)
-            if tally:
-                store.tally(tally)
-            told = None if lesson is None else lesson.tobytes()
-            share = store.beat(self.config.owner, held, level, self.bucket.burst, facts, told)
-            return share, store.setting(PLAN)
-
-        try:
-            share, published = await self._executor.do(live)
-        except StoreError:
-            self._host_limits.keep(news)
-            if lesson is not None:
-                self._learning.keep(lesson)
-            raise
-        said = json.loads(published or b"{}")
-        self._learning.plan = plan = PublishedPlan(
-            said.get("scale", 0.0),
-            said.get("price", 0.0),
-            said.get("dearest", 1.0),
-            said.get("burst", 0.0) / said.get("rate", 1.0),
-            said.get("objective", ""),
-            said.get("in_parts", False),
-            said.get("cost_in", POLLS),
+        return SignOfLife(
+            fleet.bucket.rate,
+            fleet.bucket.level(now),
+            fleet.bucket.burst,
+            facts,
+            fleet.lesson() if lesson else None,
+            fleet.tally(),
+            self._host_limits.taken(),
         )
-        self.bucket.set(share, plan.burst_of(share))
-        self._beat_at = now + LIFE
 
-    def _begin(self, claims: Sequence[Claim], claimed_at: float) -> None:
-        # A poll has to end before its claim does.
-        latest = claimed_at + 0.5 * self.config.lease
-        if claims:
-            lag = sum(max(claimed_at - claim.due, 0.0) for claim in claims) / len(claims)
-            self._lag += SMOOTH * (lag - self._lag)
-        for claim in claims:
-            self._begin_by[claim.token] = min(claim.begin_by, latest)
-            # What it costs is known when it is recorded.
-            self.bucket.spend(self._learning.plan.dearest)
-            self._polls.start(claim, str(claim.source))
+    def _untold(self, said: SignOfLife) -> None:
+        self._host_limits.keep(said.words)
+        if said.lesson is not None:
+            self._fleet.keep(said.lesson)
 
-    def _begins(self, claim: Claim) -> bool:
-        # The last moment to notice that we were stopped, or that the store took its time.
-        if self._clock.now() <= self._begin_by.pop(claim.token):
-            return True
-        self._unbegun(claim)
-        return False
-
-    def _unbegun(self, claim: Claim) -> None:
-        """Nothing was asked of its host, and nothing is paid for."""
-        self._late.append(claim)
-        self._passed_on += 1
-        self.bucket.spend(-self._learning.plan.dearest)
+    def _heard(self, found: LifeHeard) -> None:
+        fleet = self._fleet
+        fleet.outdated |= found.edited != self._edited
+        self._edited, self._unwanted = found.edited, found.held.unwanted
+        fleet.amend({SAID: found.said})
+        if fleet.hear(PublishedPlan.read(found.plan), found.share, found.held.epochs, found.state):
+            self._host_limits.take_over(self._clock.now(), found.words)
+            if fleet.lost:
+                # Nothing that waits may begin: its host is another's now, perhaps.
+                self._claiming.pass_on([*self._claiming.lines.leave(), *self._polls.leave()])
 
     def _ended(self, outcome: PollOutcome, host: str) -> None:
+        self._claiming.over(outcome.claim)
         self._recorder.add(outcome)
+        self._claiming.lines.advance(host)
 
-    async def _give_back_late(self) -> None:
-        """Claims that were not begun in time go back; fewer at a time come sooner."""
-        late, self._late = self._late, []
-        self._most = max(self._most // 2, 1) if late else min(self._most + 1, BATCH)
-        if late:
-            owner = self.config.owner
-            await self._executor.do(lambda store: store.pass_on(owner, late))
+    def _held(self) -> list[Claim]:
+        done = [outcome.claim for outcome in self._recorder.done]
+        return [*self._polls.held(), *self._claiming.lines.claims(), *self._claiming.late, *done]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from unstale.core.signals.columns import CollectionColumns
 from unstale.core.signals.saved import polls_for
 from unstale.core.signals.scalars import pushed
 from unstale.core.signals.trust import judge, own_precision, shared_precision, silence_of, unproven
+from unstale.frozen import dataclass
 from unstale.keeper.pushing import PushedSignals
 from unstale.listings.records import CHANNELS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from unstale.core.checks import Floats, number, numbers
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.state import restore
 from unstale.errors import InputError, require, sentence
+from unstale.frozen import dataclass
 from unstale.keeper.costs import stated
 
 Source = int | str

@@ -18,6 +18,7 @@ from unstale.core.checks import Floats
 from unstale.core.learning.learner import Learner
 from unstale.keeper.collected import Collected
 from unstale.keeper.due_times import DueTimes
+from unstale.keeper.host_caps import held_prices
 from unstale.keeper.paying import PaidRows
 
 Integers = NDArray[np.int64]
@@ -193,7 +194,7 @@ class FleetRows(PaidRows):
         left = max(cost - float(columns.cost[waiting].sum()), 0.0)
         if self.awake().any() and self.weight.any():
             columns.weight[:] = self.weight
-            held = self._held_prices(now, until)
+            held = held_prices(self, now, until)
             self._press(held)
             if self.collected is None or not self.collected.speaks():
                 self.price = self.learner.price_for(left, now, until, self.price, ids=self.ids)
@@ -213,7 +214,7 @@ class FleetRows(PaidRows):
     def press_hosts(self, now: float, until: float) -> None:
         """Let polls at hosts whose caps bind at today's price pay more from now on."""
         self.learner.columns.weight[:] = self.weight
-        self._press(self._held_prices(now, until))
+        self._press(held_prices(self, now, until))
 
     def review(self) -> None:
         """Look at the fleet as a whole: its prior, its week and its bursts, and what signals mean for half-lives."""
@@ -229,7 +230,7 @@ class FleetRows(PaidRows):
 
         Only times before `until`, told or new, are looked at: what is far off will be planned again before it comes.
         """
-        new = self._planned(now)
+        new = self.planned(now)
         soon = np.minimum(new, self.due_at) < until
         wrong = np.abs(np.minimum(new, until) - np.minimum(self.due_at, until)) > _MOVED * (until - now)
         rows = np.flatnonzero(self.awake() & soon & wrong & ~self.asked)
@@ -255,7 +256,7 @@ class FleetRows(PaidRows):
         follow = self.collected.push(channel, rows, now, self.price, self.collected.number[rows] < 0)
         return rows[follow & ~self.paused[rows] & (self.not_before[rows] <= now)]
 
-    def _planned(self, now: float) -> Floats:
+    def planned(self, now: float) -> Floats:
         """When each source that is awake is due at today's price; the others never."""
         rows = np.flatnonzero(self.awake())
         due = np.full(len(self.ids), np.inf)
@@ -271,25 +272,6 @@ class FleetRows(PaidRows):
         """When sources that answered are due at today's price."""
         planned = self.learner.due_after_answers(rows, self.ids[rows], self.price)
         return planned if self.collected is None else self.collected.due(rows, now, self.price, planned)
-
-    def _held_prices(self, now: float, until: float) -> Floats:
-        """For each host whose cap binds at today's price, the price at which its polls just keep it; 0 for others."""
-        held = np.zeros(len(self.cap))
-        if not np.isfinite(self.cap).any():
-            return held
-        awake = self.awake()
-        asleep = np.bincount(self.host[~awake & ~self.paused & (self.due_at < until)], minlength=len(held))
-        load = np.bincount(self.host[awake & (self._planned(now) < until)], minlength=len(held))
-        # One to spare: due times are not as even as slots are, and a slot that nobody waits for is lost.
-        room = self.cap * (until - now) + 1.0
-        for host in np.flatnonzero(load + asleep > room):
-            rows = np.flatnonzero(awake & (self.host == host))
-            if len(rows):
-                wanted = max(room[host] - asleep[host], 0.1) * self.learner.columns.cost[rows].mean()
-                guess = self.price * self.surcharge[host]
-                # A host with a poll or two until then is better counted with those that jitter has put off.
-                held[host] = self.learner.price_for(wanted, now, until, guess, rows)
-        return held
 
     def _press(self, held: Floats) -> None:
         """Polls at a held host pay the price at which its cap binds: as if its sources weighed that much less."""

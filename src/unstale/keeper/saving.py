@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from unstale.errors import InputError, sentence
+from unstale.frozen import dataclass
 from unstale.keeper.collected import Group
 from unstale.keeper.living import Given, SourceNames
 

@@ -80,8 +80,8 @@ class Signals:
         self.trial = max(float(cost.sum()) / (_TRIAL * self._budget), scale)
         #: the longest time between listings of each collection: on trial, or while it is new
         self.pause = np.full(len(parts), self.trial)
-        #: what the price that was found last will cost, and that price
-        self.foretold = self._price = 0.0
+        #: what the price that was found last will cost, what of it at once, and that price
+        self.foretold = self.at_once = self._price = 0.0
         #: seconds that a plan looks ahead at the least
         self.ahead = 0.0
         least = max(0.5 * float(cost[cost > 0.0].min(initial=1.0)) / self._budget, 1e-4 * scale)
@@ -162,7 +162,8 @@ class Signals:
             spent += float((collections.cost * (1.0 / self.intervals() - 1.0 / self._told_interval()))[~dead].sum()) * (
                 until - now
             )
-            spent += pending(price, now, self.starts, self.which, mind)
+            self.at_once = pending(price, now, self.starts, self.which, mind)
+            spent += self.at_once
             idle = ~collections.used & ~dead
             spent += float((collections.cost / self.pause)[idle].sum()) * (until - now)
             alone = np.flatnonzero(awake & ~self.listed())

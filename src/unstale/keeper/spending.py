@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from unstale.core.checks import Floats, number
 from unstale.errors import InputError, sentence
+from unstale.frozen import dataclass
 from unstale.units import DAY, parse_duration, parse_rate
 
 #: the price is looked at again after this share of a mean interval, but not before so many polls or seconds

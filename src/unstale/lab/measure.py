@@ -9,13 +9,13 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.replication.cooperation import meeting_chance
 from unstale.errors import require
+from unstale.frozen import dataclass
 
 #: batches of time that a run is divided into
 BATCHES = 10

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from unstale.core.checks import number
@@ -15,6 +13,7 @@ from unstale.core.replication.layers import Layer, asked_freshness, layered_fres
 from unstale.core.replication.redundancy import freshest_freshness, whole
 from unstale.core.replication.spread import Selection, drawn_freshness
 from unstale.errors import require
+from unstale.frozen import dataclass
 
 TOPOLOGIES = ("single", "cascade", "peers", "redundant", "design")
 #: replicas that one machine can run beside each other

@@ -8,12 +8,11 @@ Rules of this file:
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from hashlib import blake2b
 
 from unstale.errors import InputError
 from unstale.feeds import FeedEntry, read_feed
-from unstale.frozen import quickly_made
+from unstale.frozen import dataclass
 from unstale.html_text import html_text
 
 #: entries of one feed that are kept: beyond so many, those that were seen first go first
@@ -24,7 +23,6 @@ TITLE, LINK, DATE = 300, 2000, 60
 SIZE = 16
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class ToldEntry:
     """An entry as one version of its feed tells it; `digest` is another one when anything of it was edited."""

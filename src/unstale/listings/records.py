@@ -8,9 +8,11 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any
+
+from unstale.frozen import dataclass
 
 #: the channels by which sources can be said to have changed, unasked, and their numbers among collections
 CHANNELS = {"hint": -1, "websub": -2, "webhook": -3}

@@ -12,12 +12,13 @@ import ipaddress
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urldefrag, urljoin
 
 from unstale.addresses import host_of
+from unstale.frozen import dataclass
 from unstale.listings.records import ListingEntry, ListingPoll
 from unstale.moments import moment
 

@@ -72,7 +72,7 @@ def read_list(
     if kind == "parquet":
         unused = read_parquet(data, rows)
     elif kind == "opml":
-        read_opml(data, rows)
+        unused = read_opml(data, rows)
     elif kind == "sitemap":
         _follow(read_sitemap(data, rows, weigh=weigh), rows, load, weigh)
     else:

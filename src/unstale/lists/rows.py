@@ -8,11 +8,12 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from unstale.addresses import host_of, kind_of
 from unstale.errors import InputError, require, sentence, suggestion
+from unstale.frozen import dataclass
 from unstale.kinds import known_kind
 from unstale.lists.fields import flag_of, number_of, options_of, seconds, text_of
 from unstale.ports import Listing, tags_of

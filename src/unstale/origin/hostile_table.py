@@ -11,10 +11,11 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import brotli
 import zstandard
+
+from unstale.frozen import dataclass
 
 _BODY = b"<p>a body of some length, that is always the same</p>"
 _TYPE = b"Content-Type: text/html\r\n"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unstale.core.checks import Floats, number, numbers
 from unstale.core.trace import Trace
 from unstale.errors import InputError, require, sentence
+from unstale.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from html import escape
 
@@ -21,6 +20,7 @@ import numpy as np
 from unstale.core.checks import number
 from unstale.core.processes.named import named
 from unstale.core.trace import Trace
+from unstale.frozen import dataclass
 from unstale.origin.changes import Changing, spread_rates
 from unstale.origin.listings import folder, moment, recent, sitemap
 from unstale.units import many

@@ -12,7 +12,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
@@ -20,6 +19,7 @@ import pyarrow as pa
 
 from unstale.core.checks import Floats
 from unstale.errors import InputError, require, sentence
+from unstale.frozen import dataclass
 from unstale.planning.engines import PartsRunner
 from unstale.planning.parts import FleetPart, batches, place_of, sink_of, unwritable, write_batches
 from unstale.planning.table import as_table, host_codes

@@ -8,7 +8,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 from unstale.core.checks import Floats
 from unstale.core.signals.answers import CollectionTable, Rows
 from unstale.errors import InputError, require, sentence
+from unstale.frozen import dataclass
 from unstale.planning.table import TableColumns, as_table, number_column, text_column, unique_ids
 from unstale.units import parse_duration
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from pathlib import Path
@@ -22,6 +21,7 @@ from unstale.core.checks import LARGEST, Floats, number
 from unstale.core.roots.meeting import HUGE, meet
 from unstale.core.sketch import Sketch
 from unstale.errors import InfeasibleError, InputError, require, sentence
+from unstale.frozen import dataclass
 from unstale.planning.by_host import HostCaps, grouped
 from unstale.planning.engines import PartsRunner
 from unstale.planning.parts import FleetPart, files_of, parts_of, prepare, tidy

@@ -12,7 +12,6 @@ import glob
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -22,6 +21,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 
 from unstale.errors import InputError, require, sentence
+from unstale.frozen import dataclass
 from unstale.writing import whole_file
 
 #: rows read at a time: enough for compiled passes, some hundred megabytes with all columns of a plan

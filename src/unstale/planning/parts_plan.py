@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from unstale.core.certificate import slack
+from unstale.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

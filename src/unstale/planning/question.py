@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +13,7 @@ from unstale.core.processes.named import named
 from unstale.core.replication.redundancy import whole
 from unstale.core.staleness import freshness as one_freshness
 from unstale.errors import InfeasibleError, InputError, require, sentence
+from unstale.frozen import dataclass
 from unstale.units import parse_rate
 
 SHAPES = ("single", "independent", "turns", "redundancy", "tree", "cooperation", "combined")

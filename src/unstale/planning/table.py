@@ -8,7 +8,6 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from unstale.core.checks import LARGEST, Floats
 from unstale.errors import InputError, sentence
+from unstale.frozen import dataclass
 from unstale.units import parse_duration, parse_rate, plain_number
 
 COLUMNS = ("id", "change_rate", "weight", "cost", "host", "min_interval", "max_interval")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +23,7 @@ from unstale.core.plan import Plan
 from unstale.core.sketch import Sketch
 from unstale.core.values import PoissonFreshness
 from unstale.errors import InputError, require
+from unstale.frozen import dataclass
 from unstale.planning.by_host import HostCaps
 from unstale.planning.fleet_plan import FleetPlan, table_value
 from unstale.planning.parts import FleetPart, batches, target_of, write_batches

@@ -14,13 +14,14 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.errors import InfeasibleError, sentence
+from unstale.frozen import dataclass
 from unstale.planning.combined import combined, most_clients
 from unstale.planning.cooperating import cooperation
 from unstale.planning.question import SHAPES, Design, Question, below, ceiling, remedy

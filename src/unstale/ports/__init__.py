@@ -1,6 +1,6 @@
 """What the rooms ask of each other and of the world: `world` outside, `stores` and their `records`."""
 
-from unstale.ports.crew import Crew, Parts, SharedHosts, SharedStore
+from unstale.ports.crew import Crew, Parts, Shards, SharedStore
 from unstale.ports.progress import COPYING, Progress
 from unstale.ports.records import (
     COST_IN,
@@ -35,17 +35,20 @@ from unstale.ports.stores import (
     Store,
 )
 from unstale.ports.summaries import (
+    MOST_EDITS,
     Announced,
     Census,
     Checkpoint,
     CrewMember,
+    Edit,
     Edition,
     Epoch,
     FleetColumns,
     Head,
+    HeldShards,
     Holding,
     HostCount,
-    HostNews,
+    HostWord,
     KeptEntry,
     Lesson,
     Recent,
@@ -69,6 +72,7 @@ __all__ = [
     "COST_IN",
     "LEARNER",
     "MILLIONTHS",
+    "MOST_EDITS",
     "Announced",
     "Aside",
     "Audit",
@@ -85,6 +89,7 @@ __all__ = [
     "Crew",
     "CrewMember",
     "Digest",
+    "Edit",
     "Edition",
     "Ended",
     "Entries",
@@ -95,9 +100,10 @@ __all__ = [
     "Fetcher",
     "FleetColumns",
     "Head",
+    "HeldShards",
     "Holding",
     "HostCount",
-    "HostNews",
+    "HostWord",
     "KeptEntry",
     "Lesson",
     "Listing",
@@ -116,7 +122,7 @@ __all__ = [
     "Request",
     "Roster",
     "Setting",
-    "SharedHosts",
+    "Shards",
     "SharedStore",
     "Shelf",
     "Store",

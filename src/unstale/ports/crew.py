@@ -7,7 +7,7 @@ from typing import Protocol
 
 from unstale.ports.records import Claim, Price
 from unstale.ports.stores import Store
-from unstale.ports.summaries import Census, CrewMember, FleetColumns, HostNews, Lesson
+from unstale.ports.summaries import Census, CrewMember, FleetColumns, HeldShards, HostWord, Lesson
 
 
 class Crew(Protocol):
@@ -32,7 +32,10 @@ class Crew(Protocol):
         """
 
     def divide(self, rate: float) -> list[CrewMember]:
-        """Give every worker that is alive an even share of the rate, as far as others have let go of it."""
+        """Give every worker that is alive a share of the rate, as far as others have let go of it.
+
+        By what its shards need, which it tells as its `demand`; evenly where nobody tells.
+        """
 
     def claimed(self) -> list[int]:
         """The sources that somebody is polling now."""
@@ -47,20 +50,33 @@ class Crew(Protocol):
         """The store's own clock, by which workers on many machines go."""
 
 
-class SharedHosts(Protocol):
-    """How workers on one store share the hosts they poll. Promise: a host is polled as if there were one worker."""
+class Shards(Protocol):
+    """How workers on one store divide its sources: they belong to shards by host, each held by one worker at most.
 
-    def heard(self, news: Sequence[HostNews]) -> None:
-        """What answers say about how their hosts want to be treated holds for all from the next claim on."""
+    Promises: a shard changes hands only once its holder has let go of it or is gone; then nothing that was begun there
+    before is recorded any more, and its sources are left alone until it would have ended.
+    """
 
-    def pass_on(self, owner: str, claims: Sequence[Claim]) -> int:
-        """End claims whose polls were not begun: their turns at hosts are others' now; how many."""
+    def hold(self, owner: str, let_go: Sequence[int] = ()) -> HeldShards:
+        """Let go of shards, and take those that a worker which is alive should hold and nobody does; all it holds."""
 
-    def overdue(self, now: float, usual: float, most: int) -> list[tuple[int, bool]]:
-        """Who is due, at most so many: those sent away from busy hosts first, then who is latest in its own wait.
+    def take(self, sources: Sequence[int], *, lease: float, owner: str) -> list[Claim]:
+        """Claims on those of these sources that are due; nothing if the owner counts as gone.
 
-        With each whether it was sent away. Whose wait is not known is taken to wait for `usual` seconds.
+        That the owner holds their shards is its own promise.
         """
+
+    def held_fleet(self, owner: str, width: int) -> FleetColumns:
+        """The sources of the shards that a worker holds, in columns; `fleet` of them."""
+
+    def sources_of(self, shards: Sequence[int]) -> list[int]:
+        """The sources that belong to these shards."""
+
+    def host_words(self) -> list[HostWord]:
+        """What hosts have asked for, those that have."""
+
+    def keep_words(self, words: Sequence[HostWord]) -> None:
+        """What hosts ask for, for whoever holds their shards next."""
 
 
 class Parts(Protocol):
@@ -83,5 +99,5 @@ class Parts(Protocol):
         """What was told so since the last time, which is forgotten."""
 
 
-class SharedStore(Store, Crew, SharedHosts, Parts, Protocol):
+class SharedStore(Store, Crew, Shards, Parts, Protocol):
     """All that workers do with the store they share."""

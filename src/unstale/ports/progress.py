@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+
+from unstale.frozen import dataclass
 
 #: what the settings of a store that hold it are called, before the source's number
 COPYING = "copying "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from unstale.frozen import quickly_made
+from unstale.frozen import dataclass
 from unstale.keeper.outcomes import Answer
 
 #: the setting that holds the learner's shared state; every state it has had is kept while observations need it
@@ -19,7 +19,6 @@ Setting = tuple[str, bytes]
 MILLIONTHS = 1_000_000
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Listing:
     """A source as its owner lists it. `options` is plain JSON; secrets in it are names of the environment, `$TOKEN`.
@@ -41,7 +40,6 @@ class Listing:
     added_at: float | None = None
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Claim:
     """The right to poll a source once, and what a poll needs. `token` grows from claim to claim and never comes back.
@@ -82,7 +80,6 @@ class Body:
     via: str = ""
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Entry:
     """How a claimed poll ended, and everything that follows from it: recorded whole or not at all.

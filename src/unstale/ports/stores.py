@@ -17,6 +17,7 @@ from unstale.ports.summaries import (
     Announced,
     Checkpoint,
     CrewMember,
+    Edit,
     Edition,
     Epoch,
     FleetColumns,
@@ -69,6 +70,9 @@ class Roster(Protocol):
 
         Observations, copies and due times stay.
         """
+
+    def note_edit(self, at: float, who: str, what: str) -> None:
+        """Keep in the log of edits who changed what."""
 
 
 class Claims(Protocol):
@@ -181,6 +185,9 @@ class Replica(Protocol):
 
     def pushes(self, sources: Sequence[int] | None = None) -> list[CollectionMember]:
         """What was last pushed of these sources, or of all, by ids; of whom nothing was are left out."""
+
+    def edits(self, limit: int = 1000, before: int | None = None) -> list[Edit]:
+        """Who changed what, the newest first, `MOST_EDITS` of them; with `before`, those with lower numbers."""
 
     def held(self, addresses: Sequence[str]) -> dict[str, Holding]:
         """What is held of those that are sources and not paused, by address."""

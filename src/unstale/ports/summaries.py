@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unstale.core.checks import Floats
-from unstale.frozen import quickly_made
+from unstale.frozen import dataclass
 from unstale.keeper.outcomes import Answer
 from unstale.ports.records import Price
-from unstale.ports.world import RateLimit
+
+#: edits that a store keeps; the oldest go
+MOST_EDITS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,16 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """One edit: when it was made, by whom, and what it was, in words that show no secret. Later ones count higher."""
+
+    number: int
+    at: float
+    who: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class KeptEntry:
     """An entry of a feed, kept by itself: also long after the feed has dropped it. Newer ones have higher numbers.
 
@@ -81,11 +94,12 @@ class Announced:
     digest: bytes
 
 
-@quickly_made
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """How a source stands: the token of its newest observation, its newest version (0: none), when it last answered
-    (-inf: never), when it is due, and how many polls failed since."""
+    (-inf: never), when it is due, and how many polls failed since.
+
+    A server reads thousands of them after every commit and compares them with those of before: as tuples that is quick.
+    """
 
     source: int
     latest: int
@@ -180,16 +194,27 @@ class Census:
 
 
 @dataclass(frozen=True, slots=True)
-class HostNews:
-    """What a poll's answer says about how its host wants to be treated; `refused` if we asked too much.
+class HeldShards:
+    """The shards that a worker holds, each with the number of times that it was taken, and which of them others should.
 
-    `rate_limit` is what is left of the host's quota, if it told, after the `calls` that the poll took.
+    Who finds another number than before has lost the shard meanwhile. They are its own for `lasting` seconds from its
+    last sign of life on.
     """
 
-    source: int
-    at: float
-    refused: bool
-    retry_after: float | None
-    spacing: float
-    rate_limit: RateLimit | None = None
-    calls: int = 1
+    epochs: Mapping[int, int]
+    lasting: float
+    unwanted: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HostWord:
+    """What a host has asked for: seconds between polls, the time until which it wants none, its refusals in a row.
+
+    `paced` are the seconds between calls at which what is left of its quota lasts.
+    """
+
+    name: str
+    asked: float = 0.0
+    blocked: float = -math.inf
+    refusals: int = 0
+    paced: float = 0.0

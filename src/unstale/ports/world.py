@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ParamSpec, Protocol, TypeVar, runtime_checkable
 
-from unstale.frozen import quickly_made
+from unstale.frozen import dataclass
 from unstale.keeper.outcomes import Answer
 from unstale.ports.progress import Progress
 
@@ -20,7 +20,6 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Request:
     """One look at a source: where it is, what we hold of it, and how much it may cost.
@@ -59,7 +58,6 @@ class RateLimit:
     of: float = 0.0
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """What came back. `body` is there only if the source sent one; whether it differs from the copy is not judged here.

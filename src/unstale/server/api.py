@@ -17,6 +17,7 @@ from unstale.server.api_fleet import FleetRoutes
 from unstale.server.api_lists import Lists
 from unstale.server.api_many import ManySources
 from unstale.server.api_sources import Sources
+from unstale.server.api_terms import TermsRoutes
 from unstale.server.endpoints import Call, Endpoint, as_json
 from unstale.server.endpoints import refusal as refusal
 from unstale.server.live import Live
@@ -70,6 +71,7 @@ def api(
     sources = Sources(service, asker)
     table: list[Endpoint] = [
         *FleetRoutes(service, slowly).endpoints(),
+        *TermsRoutes(service, slowly).endpoints(),
         *sources.endpoints(),
         *ManySources(service, sources.editing).endpoints(),
         *Lists(service).endpoints(),

@@ -39,8 +39,9 @@ class FleetRoutes:
                 "/api/v1/status",
                 self.status,
                 "How fresh the copies are, what it costs, which sources "
-                "are worst: the object of `unstale status --json`.",
+                "are worst: the object of `unstale status --json`. With `known` as it was last found, at once.",
                 models.STATUS,
+                query={"known": shapes.FLAG},
             ),
             Endpoint(
                 "GET",
@@ -87,9 +88,10 @@ class FleetRoutes:
             ),
         ]
 
-    async def status(self, _: Call) -> Any:
-        """The status, at most a moment old."""
-        return documents.status(await self._slowly.get("status", self._service.status))
+    async def status(self, call: Call) -> Any:
+        """The status, at most a moment old; with `known` the one that was found last, at once."""
+        known = call.query.get("known", False)
+        return documents.status(await self._slowly.get("status", self._service.status, known=known))
 
     async def budget(self, _: Call) -> Any:
         """The budget in force."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Protocol
 
 from unstale.errors import StoreError
@@ -63,7 +62,7 @@ class StoreAsker:
         if after.failures > before.failures and self._clock() < before.due < after.due:
             with suppress(StoreError):
                 await asyncio.to_thread(self._store.set_due, [after.source], [before.due], was=[after.due])
-                return replace(after, due=before.due)
+                return after._replace(due=before.due)
         return after
 
     async def hint(self, source: int) -> None:

@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from unstale.errors import InputError, sentence
+from unstale.frozen import dataclass
 from unstale.units import DAY, parse_duration
 
 #: an interval that is not given as a number: any

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from starlette.requests import Request
@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from unstale.errors import InputError, StoreError
+from unstale.frozen import dataclass
 from unstale.server.headers import matches
 from unstale.server.problems import problem
 from unstale.server.shapes import Shape, check, read_json, read_text, text

@@ -12,7 +12,7 @@ from typing import Any
 from unstale.errors import UnstaleError
 from unstale.server.auth import Guard
 from unstale.server.copies import Copies, source_of
-from unstale.server.rsgi import AsgiCall, RequestFields, RequestScope, RsgiExchange
+from unstale.server.rsgi import AsgiCall, RequestFields, RequestScope, RsgiExchange, answered
 
 _COPIES = "/copies/"
 
@@ -48,7 +48,7 @@ class Front:
                     if status == 304:
                         exchange.response_empty(status, fields)
                     else:
-                        exchange.response_bytes(status, fields, body)
+                        await answered(exchange, status, fields, body)
                     return
         call = AsgiCall(scope, exchange)
         await self._app(call.scope(), call.receive, call.send)

@@ -12,9 +12,8 @@ from __future__ import annotations
 import math
 import mimetypes
 import re
-from dataclasses import dataclass
 
-from unstale.frozen import quickly_made
+from unstale.frozen import dataclass
 from unstale.ports import Edition, Head
 from unstale.server.dates import as_date, read_date
 
@@ -65,7 +64,6 @@ def _last_modified(edition: Edition, latest: float) -> list[Field]:
     return [(b"last-modified", http_date(when))] if when > math.floor(edition.before) else []
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class Believed:
     """How likely a copy is still fresh, by whose belief, and the seconds between two changes that it is believed by."""

@@ -10,7 +10,6 @@ good for: what was promised after an observation stays promised until the next o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from unstale.ports import Head, Shelf
 
@@ -18,6 +17,8 @@ from unstale.ports import Head, Shelf
 MOST, PROMISES = 2000, 50_000
 #: commits for which a source that was asked for is read along with others
 LATELY = 32
+#: an observation that there is not, and what was promised after it
+_NOTHING = -1, 0.0
 
 
 class Heads:
@@ -59,14 +60,18 @@ class Heads:
         return head
 
     def _read(self, sources: list[int]) -> dict[int, Head]:
-        return {head.source: self._kept(head) for head in self._shelf.heads(sources)}
-
-    def _kept(self, head: Head) -> Head:
-        """The same with the due time that was promised first after its newest observation, if that is later."""
-        latest, due = self._promised.get(head.source, (-1, 0.0))
-        if latest == head.latest and due > head.due:
-            return replace(head, due=due)
-        if len(self._promised) >= PROMISES:
-            self._promised.clear()
-        self._promised[head.source] = head.latest, head.due
-        return head
+        """How sources stand, each with the due time that was promised first after its newest observation, if that is
+        later. Of most nothing is new: of those it is what was known."""
+        found, promised, before = {}, self._promised, self._known
+        for head in self._shelf.heads(sources):
+            source, latest, _, _, due, _ = head
+            seen, until = promised.get(source, _NOTHING)
+            if seen == latest and until > due:
+                head = head._replace(due=until)
+            elif seen != latest or until != due:
+                if len(promised) >= PROMISES:
+                    promised.clear()
+                promised[source] = latest, due
+            known = before.get(source)
+            found[source] = head if known is None or known != head else known
+        return found

@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from unstale.frozen import dataclass
 from unstale.ports import Edition, Head, ReadStore
 from unstale.server import encodings, headers
 from unstale.server.conditions import OF_THE_BODY, without

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from unstale.frozen import dataclass
 
 #: ranges of one request; who wants more wants to make us work
 MOST = 16

@@ -18,6 +18,8 @@ TextFields = list[tuple[str, str]]
 
 #: stands for what could not be read
 UNREAD = b"\xff"
+#: bytes of an answer that are handed over at once
+PIECE = 64 * 1024
 _ABOUT = {"version": "3.0", "spec_version": "2.3"}
 
 
@@ -132,12 +134,22 @@ class AsgiCall:
             raise RuntimeError("a body was sent before its header")
         data, lasts = message.get("body", b""), message.get("more_body", False)
         if self._stream is None and not lasts:
-            self._exchange.response_bytes(*self._begun, bytes(data))
+            await answered(self._exchange, *self._begun, bytes(data))
             return
         if self._stream is None:
             self._stream = self._exchange.response_stream(*self._begun)
         if data:
             await self._stream.send_bytes(bytes(data))
+
+
+async def answered(exchange: RsgiExchange, status: int, headers: TextFields, body: bytes) -> None:
+    """Send a whole answer; a large one piece by piece, so that a reader who is slow does not have all of it waiting."""
+    if len(body) <= PIECE:
+        exchange.response_bytes(status, headers, body)
+        return
+    stream = exchange.response_stream(status, headers)
+    for at in range(0, len(body), PIECE):
+        await stream.send_bytes(body[at : at + PIECE])
 
 
 def _fields(asked: RequestScope) -> list[Field]:

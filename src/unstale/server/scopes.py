@@ -32,8 +32,8 @@ class ScopedTokens:
 
 
 def secret(path: str) -> bool:
-    """Whether even looking at a path is for operators: the way of a hub's callback, and which tokens there are."""
-    return path.endswith("/websub") or path.startswith("/dashboard/tokens")
+    """Whether even looking at a path is for operators: a hub's callback, which tokens there are, who changed what."""
+    return path.endswith("/websub") or path.startswith(("/dashboard/tokens", "/api/v1/audit"))
 
 
 def needed(method: str, path: str, safe: bool) -> str | None:

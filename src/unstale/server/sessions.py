@@ -15,10 +15,10 @@ import ipaddress
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from unstale.errors import InputError, require, sentence
+from unstale.frozen import dataclass
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher

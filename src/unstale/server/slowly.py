@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar, cast
+
+from unstale.frozen import dataclass
 
 T = TypeVar("T")
 
@@ -27,7 +28,7 @@ class Slowly:
     """Keeps what takes a while, so that asking for it costs a twentieth of the time at most, however many ask.
 
     Who asks when it is no longer recent is told what is known, and it is found anew meanwhile; who asks after nobody
-    has for as long again waits.
+    has for as long again waits, unless what is `known` will do: a page that asks again a moment later.
     """
 
     def __init__(self, least: float = 1.0) -> None:
@@ -36,15 +37,15 @@ class Slowly:
         self._asking: dict[str, asyncio.Lock] = {}
         self._renewing: dict[str, asyncio.Task[object]] = {}
 
-    async def get(self, name: str, work: Callable[[], T]) -> T:
+    async def get(self, name: str, work: Callable[[], T], *, known: bool = False) -> T:
         """What `work` gives, or gave a moment ago."""
-        known = self._kept.get(name)
-        if known is not None and time.monotonic() < known.told:
+        kept = self._kept.get(name)
+        if kept is not None and (known or time.monotonic() < kept.told):
             under_way = self._renewing.get(name)
-            if time.monotonic() >= known.recent and (under_way is None or under_way.done()):
+            if time.monotonic() >= kept.recent and (under_way is None or under_way.done()):
                 self._renewing[name] = asyncio.create_task(self._found(name, work))
                 self._renewing[name].add_done_callback(_heard)
-            return cast("T", known.found)
+            return cast("T", kept.found)
         return cast("T", await self._found(name, work))
 
     async def _found(self, name: str, work: Callable[[], object]) -> object:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 from unstale.errors import UnstaleError
@@ -16,8 +17,9 @@ from unstale.errors import UnstaleError
 FIRST = ("/dashboard/table?limit=50", "/api/v1/status", "/api/v1/plan", "/dashboard/hosts")
 
 
-async def warm(app: Any, token: str, stop: asyncio.Event) -> None:
-    """Ask the application for what is asked first, until `stop`; answers are thrown away, and so is what goes wrong."""
+async def warm(app: Any, token: str, stop: asyncio.Event, ready: Callable[[], object] = lambda: None) -> None:
+    """Ask the application for what is asked first, and do what is done first, until `stop`; answers are thrown away,
+    and so is what goes wrong."""
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": b"", "more_body": False}
@@ -30,6 +32,9 @@ async def warm(app: Any, token: str, stop: asyncio.Event) -> None:
             return
         with contextlib.suppress(UnstaleError, OSError):
             await app(asked_from_inside(place, token), receive, send)
+    if not stop.is_set():
+        with contextlib.suppress(UnstaleError, OSError):
+            await asyncio.to_thread(ready)
 
 
 def asked_from_inside(place: str, token: str, method: str = "GET") -> dict[str, Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from unstale.core.learning.outlook import WIDTH, BelievedColumns, outlook, rates_within
 from unstale.core.signals.hearing import BEFORE
+from unstale.frozen import dataclass
 from unstale.keeper.outcomes import Answer
 from unstale.keeper.replay import PastPolls, blank, replay
 from unstale.ports import LEARNER, Observation

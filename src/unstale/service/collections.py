@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from unstale.engine.collecting import SIGNALS
 from unstale.engine.listed import COLLECTION
+from unstale.frozen import dataclass
 from unstale.listings.records import CHANNELS
 from unstale.ports import Listing, ReadStore
 from unstale.service.words import ago, span

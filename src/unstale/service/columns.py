@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unstale.core.checks import Floats
+from unstale.frozen import dataclass
 from unstale.ports import ReadStore, tags_of
 from unstale.service.moment import Moment, listed, reasons
 from unstale.service.records import SourceView

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from unstale.frozen import dataclass
 from unstale.ports import Listing
 from unstale.secrecy import shown_address
 from unstale.service.words import span

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from unstale.frozen import dataclass
 from unstale.ports import COPYING, Listing, Progress, ReadStore
 from unstale.service.words import span
 

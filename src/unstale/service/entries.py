@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from unstale.errors import StoreError
+from unstale.frozen import dataclass
 from unstale.listings.feed_entries import ToldEntry, told_entries
 from unstale.ports import KeptEntry, ReadStore
 

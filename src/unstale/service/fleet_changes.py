@@ -12,8 +12,10 @@ from unstale.engine.config import scheduler_of
 from unstale.engine.contracts import bounded, promised
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.outcomes import PollOutcome, entries_of
+from unstale.engine.said_settings import SAID
 from unstale.errors import InputError, StoreError, sentence
 from unstale.ports import Claim, Listing, ReadStore, Store, tags_of, what_counts
+from unstale.service.edits import NAMED, WHAT, these, who_acts
 from unstale.service.hints import hasten, push
 from unstale.service.noise import noise
 from unstale.service.terms import Terms
@@ -44,7 +46,9 @@ class FleetChanges:
                 listings.append(self.terms.listing(row, None))
             except InputError as error:
                 raise InputError(f"body[{i}]: {error}") from None
-        return self.writer.add(listings, self.clock(), duplicates="replace" if replacing else "refuse")
+        ids = self.writer.add(listings, self.clock(), duplicates="replace" if replacing else "refuse")
+        self.note(f"added {these([one.address for one in listings])}")
+        return ids
 
     def unlisted(self, listings: Sequence[Listing]) -> list[Listing]:
         """Those of these that the fleet does not have."""
@@ -59,6 +63,7 @@ class FleetChanges:
         """
         new = self.unlisted(listings)
         self.writer.add(listings if replacing else new, self.clock(), duplicates="replace" if replacing else "refuse")
+        self.note(f"added {these([one.address for one in new])} by a list of {len(listings):,}")
         return len(new)
 
     def edit(self, sources: Sequence[int], changes: Mapping[str, Any]) -> int:
@@ -75,6 +80,8 @@ class FleetChanges:
             self.writer.add(made, self.clock(), duplicates="replace")
             if noisy:
                 self.writer.relearn(noisy)
+            said = ", ".join(sorted({*changes, *(changes.get("options") or {})} - {"options"}))
+            self.note(f"changed {said} of {_names(made)}")
         return len(made)
 
     def tag(self, sources: Sequence[int], more: Sequence[str], less: Sequence[str] = ()) -> int:
@@ -86,6 +93,8 @@ class FleetChanges:
             made.append(replace(one, options=rest | ({"tags": tags} if tags else {})))
         if made:
             self.writer.add(made, self.clock(), duplicates="replace")
+            said = " ".join([*(f"+{tag}" for tag in more), *(f"-{tag}" for tag in less)])
+            self.note(f"tagged {said} {_names(made)}")
         return len(made)
 
     def pause(self, sources: Sequence[int], paused: bool) -> int:
@@ -93,11 +102,16 @@ class FleetChanges:
         made = [replace(one, paused=paused) for one in self.store.listings(sources)]
         if made:
             self.writer.add(made, self.clock(), duplicates="replace")
+            self.note(f"{'paused' if paused else 'resumed'} {_names(made)}")
         return len(made)
 
     def remove(self, sources: Sequence[int]) -> int:
         """Forget sources; how many there were."""
-        return self.writer.remove(sources)
+        named = [one.address for one in self.store.listings(sources[:NAMED])]
+        gone = self.writer.remove(sources)
+        if gone:
+            self.note(f"removed {these(named, gone)}")
+        return gone
 
     def hint(self, sources: Sequence[int], by: str = "hint") -> None:
         """Somebody says that sources have changed: they are due now, if what was said by that channel proved true."""
@@ -120,7 +134,8 @@ class FleetChanges:
 
         What `look` says of claims counts; those that another holds are left to it.
         """
-        config, now, store = self.terms.config, self.clock(), self.writer
+        config = self.terms.config.amended({SAID: self.store.setting(SAID)})
+        now, store = self.clock(), self.writer
         store.set_due(sources, [0.0] * len(sources))
         # Of these alone: where somebody else holds one of them, whom nobody asked for would be held in its stead.
         claims = store.claim(now, len(sources), lease=config.lease, owner="poll", among=list(sources))
@@ -141,6 +156,16 @@ class FleetChanges:
             self.writer.add(changed, self.clock(), duplicates="replace")
         self.writer.record([], settings=settings)
 
+    def note(self, what: str) -> None:
+        """Keep in the log of edits what somebody did, if somebody did it."""
+        if who := who_acts():
+            self.writer.note_edit(self.clock(), who, what[:WHAT])
+
+    def ready(self) -> None:
+        """Have done what the first who changes anything would wait for: the store is open, sources can be judged."""
+        self.terms.listing({"address": "https://example.org/"}, None)
+        assert self.writer is not None
+
     @property
     def writer(self) -> Store:
         """The store, to be changed."""
@@ -153,6 +178,10 @@ class FleetChanges:
         if self._written is not None:
             self._written.close()
         self.store.close()
+
+
+def _names(listings: Sequence[Listing]) -> str:
+    return these([one.address for one in listings])
 
 
 class _Opened:

@@ -13,11 +13,10 @@ import numpy as np
 
 from unstale.core.learning.outlook import WIDTH
 from unstale.engine.contracts import Promises, bounded, promised
-from unstale.engine.said import BUDGET, BudgetSaid, By
+from unstale.engine.said_settings import SAID
 from unstale.errors import InputError, sentence
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Edition, FleetColumns, Listing, Observation
-from unstale.service import budget as budgets
 from unstale.service import explain as explaining
 from unstale.service import status as stating
 from unstale.service.beliefs import POLLS, BeliefPoint, believed
@@ -26,12 +25,10 @@ from unstale.service.columns import SourceColumns
 from unstale.service.columns import read as read_columns
 from unstale.service.course import gathered
 from unstale.service.entries import FeedEntries, feed_entries
-from unstale.service.fleet_changes import FleetChanges
+from unstale.service.fleet_terms import FleetTerms
 from unstale.service.moment import ENGINE, Moment, Whole, engine_says, listed, reasons
 from unstale.service.preview import preview
-from unstale.service.receivers import RECEIVERS, NewsReceiver, kept_receivers, read_receivers
 from unstale.service.records import (
-    Budget,
     EngineState,
     Explanation,
     History,
@@ -43,9 +40,7 @@ from unstale.service.records import (
     Status,
     Totals,
 )
-from unstale.service.saved import SAVED, SavedSearch, kept_searches, read_searches
 from unstale.service.search import parse
-from unstale.service.tokens import TOKENS, ScopedToken, kept_tokens, read_tokens
 
 #: sources that a status lists, and that tell what holds for a fleet
 WORST, SAMPLE = 20, 2500
@@ -54,7 +49,7 @@ FEW = 1000
 _ALL = 2**62
 
 
-class FleetService(FleetChanges):
+class FleetService(FleetTerms):
     """What can be asked of a fleet, and done to it."""
 
     #: what the fleet as a whole tells of its parts, and when that was true
@@ -73,7 +68,7 @@ class FleetService(FleetChanges):
         promises = self._promises() if few is None else promised(self.store, terms.config.contracts, few, listings)
         standing = bounded(standing, promises)
         budget = self._budget(standing.settings, now)
-        config = replace(terms.config, budget=budget.rate)
+        config = replace(terms.config.amended(standing.settings), budget=budget.rate)
         whole = None if sources is None else partial(self._of_whole, standing, budget.rate)
         return Moment(now, standing, config, terms, whole, promises)
 
@@ -104,31 +99,6 @@ class FleetService(FleetChanges):
         terms = parse(search)
         return self.columns().all(terms)
 
-    def receivers(self) -> list[NewsReceiver]:
-        """Those who were set up to be told, in the order in which they are shown."""
-        return read_receivers(self.store.setting(RECEIVERS))
-
-    def save_receivers(self, receivers: Sequence[NewsReceiver]) -> None:
-        """Have these told of all that changes from now on, and nobody else who was set up so."""
-        self.writer.record([], settings={RECEIVERS: kept_receivers(receivers)})
-        self.writer.subscribe([one.listener for one in receivers], others=True)
-
-    def tokens(self) -> list[ScopedToken]:
-        """The tokens that may do a few things for a while."""
-        return read_tokens(self.store.setting(TOKENS))
-
-    def save_tokens(self, tokens: Sequence[ScopedToken]) -> None:
-        """Keep these tokens, and no others."""
-        self.writer.record([], settings={TOKENS: kept_tokens(tokens)})
-
-    def searches(self) -> list[SavedSearch]:
-        """The searches that were saved, in the order in which they are shown."""
-        return read_searches(self.store.setting(SAVED))
-
-    def save_searches(self, searches: Sequence[SavedSearch]) -> None:
-        """Save searches in place of those that were."""
-        self.writer.record([], settings={SAVED: kept_searches(searches)})
-
     def explain(self, source: int) -> Explanation:
         """Why a source is polled as it is."""
         count = self.store.counters().get("added", 0)
@@ -147,17 +117,8 @@ class FleetService(FleetChanges):
         """What a budget would do under the present beliefs; the one in force if none is named."""
         now = self.clock()
         rate = self.budget().rate if budget is None else budget
-        return preview(self.store, self.terms, self._promises(), rate, now)
-
-    def budget(self) -> Budget:
-        """The budget in force, and who said so."""
-        told = {name: self.store.setting(name) for name in (BUDGET, ENGINE)}
-        return self._budget(told, self.clock())
-
-    def running(self) -> bool | None:
-        """Whether something keeps this store fresh now; None where that cannot be told."""
-        alive = self.store.alive()
-        return self.terms.running() if alive is None else bool(alive)
+        terms = replace(self.terms, config=self.terms.config.amended({SAID: self.store.setting(SAID)}))
+        return preview(self.store, terms, self._promises(), rate, now)
 
     def engine(self) -> EngineState:
         """What keeps it fresh, and what it did since it started."""
@@ -226,22 +187,6 @@ class FleetService(FleetChanges):
             LogLine(row.token, row.source, names.get(row.source, ""), row.polled_at, row.answer.value) for row in rows
         ]
 
-    # What it may cost
-
-    def set_budget(self, budget: float | None, by: By) -> Budget:
-        """Say a budget, or that the settings' holds again: the last word counts. The one in force then."""
-        word = b"" if budget is None else BudgetSaid(budget, by, self.clock(), self.terms.config.settled).kept()
-        self.writer.record([], settings={BUDGET: word})
-        return self.budget()
-
-    def settle(self, option: float | None) -> Budget:
-        """At a start: make the last word count, an option of the command being one. The budget in force then."""
-        told = {BUDGET: self.store.setting(BUDGET)}
-        if words := budgets.settle(told, self.terms, option, self.clock()):
-            self.writer.record([], settings=words)
-        # What the engine before said of itself no longer counts.
-        return budgets.in_force({**told, **words}, self.terms, {}, False, self.clock())
-
     def weights(self, sources: Sequence[int]) -> dict[int, float]:
         """The weights of those of these sources that exist."""
         return {one.id: one.weight for one in self.store.listings(sources)}
@@ -249,9 +194,6 @@ class FleetService(FleetChanges):
     def setting(self, name: str) -> bytes:
         """A named setting, empty if there is none."""
         return self.store.setting(name)
-
-    def _budget(self, settings: Mapping[str, bytes], now: float) -> Budget:
-        return budgets.in_force(settings, self.terms, engine_says(settings), self.running(), now)
 
     def _promises(self) -> Promises:
         """What was promised of all sources: looked for anew when sources or what is said of them have changed."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from threading import Lock
 from typing import Any
@@ -24,6 +24,8 @@ from unstale.engine.config import EngineConfig, next_look, scheduler_of
 from unstale.engine.contracts import NOTHING, Promises
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.pricing import DEARER
+from unstale.frozen import dataclass
+from unstale.keeper.host_caps import binding
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.ports import FleetColumns, Listing, ReadStore
 from unstale.service.records import SourceView
@@ -139,6 +141,9 @@ class Moment:
             return {str(host): float(factor) for host, factor in told.items()}
         scheduler = self.scheduler
         price, until = scheduler.price, self.now + next_look(scheduler, self.config.rate)
+        if not binding(scheduler, self.now, until):
+            # Nobody pays more, whatever the price: it need not be found, which takes seconds of many sources.
+            return {}
         scheduler.plan(self.config.rate * (until - self.now), self.now, until)
         # What was held was held at the price that the plan found: what we tell is at the one that was published.
         factors = np.maximum(scheduler.surcharge * scheduler.price / price, 1.0)

@@ -7,8 +7,9 @@ Rules of this file:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from unstale.frozen import dataclass
 from unstale.keeper.outcomes import Answer
 from unstale.pictured import apart
 from unstale.ports import Body, Edition, Listing, ReadStore, tags_of

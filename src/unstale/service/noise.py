@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Any
 
+from unstale.frozen import dataclass
 from unstale.html_text import is_html, is_json
 from unstale.keeper.outcomes import Answer
 from unstale.pictured import apart

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
-from unstale.frozen import quickly_made
+from unstale.frozen import dataclass
 from unstale.ports import CrewMember, Edition, Listing, Observation, Price
 from unstale.service.collections import CollectionView
 from unstale.service.contract_views import ContractView
@@ -34,7 +34,6 @@ class Budget:
         return self.by not in ("default", "settings")
 
 
-@quickly_made
 @dataclass(frozen=True, slots=True)
 class SourceView:
     """One source at a moment: what is said of it, what is believed of its copy, and what it waits for.

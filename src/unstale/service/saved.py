@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from unstale.errors import require
+from unstale.frozen import dataclass
 from unstale.service.search import parse
 
 #: the setting that holds them, and how many there may be

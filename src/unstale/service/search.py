@@ -8,10 +8,10 @@ Rules of this file:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 
 from unstale.errors import InputError, require, sentence, suggestion
+from unstale.frozen import dataclass
 from unstale.units import DAY, parse_duration, plain_number
 
 #: states that a source can be in, each a word of its own

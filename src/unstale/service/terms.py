@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import field
 from typing import Any
 
 from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import Rules
 from unstale.errors import InputError, sentence
+from unstale.frozen import dataclass
 from unstale.ports import Listing
 
 #: makes a listing of what is said of a source; of one that is listed already, over what was said of it before
@@ -64,3 +65,5 @@ class Terms:
     lists: Callable[[bytes], ReadList] = _no_lists
     file: str = ""
     changed_at: Callable[[], float] = lambda: 0.0
+    #: settings of the fleet as a whole by name, each as it is written, with its meaning
+    written: Mapping[str, tuple[str, str]] = field(default_factory=dict)

@@ -6,9 +6,10 @@ import hashlib
 import json
 import secrets
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from unstale.errors import require
+from unstale.frozen import dataclass
 
 #: the setting that holds them, how many there may be, and how each begins
 TOKENS, MOST, PREFIX = "tokens", 100, "unstale_"

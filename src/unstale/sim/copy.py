@@ -11,7 +11,6 @@ Rules of this file:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from unstale.core.penalties import Constant as Indicator
 from unstale.core.penalties import Linear, Penalty
 from unstale.core.processes import Process, Superposition, WeeklyPoisson
 from unstale.errors import require
+from unstale.frozen import dataclass
 from unstale.sim import draws, kernels
 from unstale.sim.statistics import Estimate, batch_means, finite_variance
 

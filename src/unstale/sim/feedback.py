@@ -10,13 +10,13 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.processes import Poisson, WeeklyPoisson
 from unstale.core.trace import Trace
+from unstale.frozen import dataclass
 from unstale.sim.backtest.learned import learned
 from unstale.sim.backtest.oracle import oracle
 from unstale.sim.backtest.polls import Polls, even, measure

@@ -11,7 +11,6 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +20,7 @@ from unstale.core.poisson_orders import Order
 from unstale.core.processes.named import named
 from unstale.core.values import value_of
 from unstale.errors import InputError, require, sentence
+from unstale.frozen import dataclass
 from unstale.sim import draws, kernels
 from unstale.sim.copy import checked_seed, require_events
 from unstale.sim.statistics import Estimate

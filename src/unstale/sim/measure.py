@@ -10,7 +10,6 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from unstale.core.checks import Floats, number
 from unstale.core.penalties import Penalty
+from unstale.frozen import dataclass
 from unstale.sim.statistics import Estimate, batch_means
 
 Rows = NDArray[np.intp]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +22,7 @@ from unstale.core.phase import jitter
 from unstale.core.poisson_orders import Order
 from unstale.core.windows import Windows
 from unstale.errors import require
+from unstale.frozen import dataclass
 from unstale.keeper import Answer, Outcome
 from unstale.keeper.known import known_rates
 from unstale.keeper.living import learner_of

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from unstale.core.processes import Process
 from unstale.core.replication.redundancy import whole
 from unstale.core.replication.spread import Selection, checked_peers
 from unstale.errors import require
+from unstale.frozen import dataclass
 from unstale.sim import draws, kernels
 from unstale.sim.copy import checked_seed, require_events
 from unstale.sim.draws import compiled, gap, met, stream, unit

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from unstale.core.staleness import age, freshness
 from unstale.core.values import value_of
 from unstale.core.windows import Windows
 from unstale.errors import InputError, sentence
+from unstale.frozen import dataclass
 from unstale.sim import loop
 from unstale.sim.changes import Bursty
 from unstale.sim.copy import checked_seed, simulate_copy

@@ -13,14 +13,13 @@ Rules of this file:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from unstale.core import kernels
 from unstale.core.checks import Floats, number
 from unstale.core.values import PoissonFreshness
 from unstale.errors import require
+from unstale.frozen import dataclass
 from unstale.sim.statistics import Estimate, batch_means
 
 #: time between two moments, and how exactly the price is known

@@ -8,13 +8,12 @@ Rules of this file:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from unstale.core.checks import Floats, numbers, plain
 from unstale.errors import require
+from unstale.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

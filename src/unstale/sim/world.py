@@ -9,7 +9,6 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from unstale.core.checks import Floats, number, numbers
 from unstale.core.processes import Process, WeeklyPoisson
 from unstale.errors import InputError, require, sentence
+from unstale.frozen import dataclass
 from unstale.sim.changes import Changes, change_times
 
 #: streams of one source, and that of shocks

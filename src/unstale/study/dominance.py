@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -11,6 +10,7 @@ from unstale.core.checks import Floats
 from unstale.core.processes.base import Ageing, Process
 from unstale.core.processes.constant import Constant
 from unstale.errors import require
+from unstale.frozen import dataclass
 
 Verdict = Literal["first", "second", "equal", "neither"]
 #: relative differences of the age laws below this count as rounding

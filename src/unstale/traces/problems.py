@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from unstale.frozen import dataclass
 
 #: kind -> what happened to such rows, for one row and for many
 _TEXTS = {

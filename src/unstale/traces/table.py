@@ -7,7 +7,7 @@ import io
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pyarrow.csv
 
 from unstale import files
 from unstale.errors import InputError, require, sentence
+from unstale.frozen import dataclass
 
 #: names that columns of sources and of times usually have, best first
 SOURCE = ("source", "name", "id", "url")

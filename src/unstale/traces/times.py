@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow.compute as pc
 
 from unstale.core.checks import Floats
 from unstale.errors import InputError, sentence
+from unstale.frozen import dataclass
 from unstale.moments import moment as moment
 
 #: the first second of the year 1: what is earlier is no date

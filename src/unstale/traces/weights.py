@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow as pa
 from unstale.core.checks import Floats, numbers
 from unstale.core.trace import Trace
 from unstale.errors import InputError, require, sentence
+from unstale.frozen import dataclass
 from unstale.traces import table
 
 

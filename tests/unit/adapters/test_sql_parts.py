@@ -38,11 +38,11 @@ def test_what_is_not_asked_for_goes(tmp_path: Path) -> None:
     os.utime(folder / "old", (then, then))
     for name in ("a", "b"):
         parts.add(parts.place(name), [b"x"])
-    parts.set_width(64)
+    parts.set_division({"blocks": 64})
     parts.keep({parts.place("b")})
     again = TableParts(folder, "orders")
     assert not (folder / "old").exists()
-    assert (parts.place("a").exists(), parts.place("b").exists(), again.width()) == (False, True, 64)
+    assert (parts.place("a").exists(), parts.place("b").exists(), again.division()) == (False, True, {"blocks": 64})
     again.clear()
     assert not folder.exists()
 

@@ -182,6 +182,7 @@ def test_nothing_that_changes_after_a_receiver_was_saved_is_missed(
             def late(name: str) -> bytes:
                 said = read(name)
                 if name == RECEIVERS and len(read_receivers(said)) == 2:
+                    patched.setattr(kept.store, "setting", read)
                     service.save_receivers([*read_receivers(said), replace(CHAT, name="c")])
                     changed()
                 return said

@@ -6,6 +6,8 @@ import asyncio
 import gzip
 import json
 import math
+import os
+import time
 from pathlib import Path
 
 import click
@@ -15,6 +17,11 @@ from click.testing import CliRunner, Result
 from support.loopback import Loopback, Speech, answer, redirect
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.adding import add, import_
+from unstale.cli.budget import budget
+from unstale.cli.edit_log import audit
+from unstale.cli.live_settings import settings
+from unstale.cli.service import settled
+from unstale.cli.settings import load
 from unstale.cli.sources import edit, export, hint, list_, pause, remove, resume
 from unstale.errors import InputError, StoreError
 from unstale.ports import Listing
@@ -473,3 +480,49 @@ def test_edited_is_counted_for_an_engine_that_runs() -> None:
         counts.append(store.counters()["edited"])
         store.close()
     assert counts == [2, 3, 4, 5]
+
+
+def test_settings_are_said_by_command_and_who_changed_what_is_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "anna")
+    run(add, "https://a.example/")
+    assert "freshness" in said(settings, "objective")
+    assert "by command" in said(settings, "objective", "age")
+    (told,) = json.loads(said(settings, "objective", "--json"))["settings"]
+    assert (told["value"], told["by"], told["live"]) == ("age", "command", True)
+    assert "by nobody" in said(settings, "objective", "--from-settings")
+    assert refused(settings, "keep", "7").startswith("setting 'keep' cannot be changed while things run")
+    assert refused(settings, "nothing").startswith("setting 'nothing' is not one of the fleet's")
+    run(edit, "a.example", "--weight", "3", "--header", "Accept=text/plain")
+    run(pause, "a.example")
+    run(budget, "2000/day")
+    run(remove, "a.example", "--yes")
+    lines = [json.loads(line) for line in said(audit, "--json").splitlines()]
+    assert {one["who"] for one in lines} == {"anna, by command"}
+    assert [one["what"] for one in reversed(lines)] == [
+        "added https://a.example/ by a list of 1",
+        "objective age",
+        "objective as the settings say",
+        "changed headers, weight of https://a.example/",
+        "paused https://a.example/",
+        "budget 2,000/day",
+        "removed https://a.example/",
+    ]
+    assert "paused" in said(audit, "--limit", "3")
+    assert "paused" not in said(audit, "--before", "4")
+
+
+def test_a_file_that_says_something_new_has_the_word_from_the_next_start_on(folder: Path) -> None:
+    file = folder / "unstale.toml"
+    file.write_text('objective = "freshness"\n')
+    run(add, "https://a.example/")
+    run(settings, "objective", "age")
+    run(settings, "burst", "7")
+    os.utime(file, (time.time() + 60,) * 2)
+    assert settled(load(file), None).rate > 0.0
+    assert "age" in said(settings, "objective"), "it says nothing new"
+    file.write_text('objective = "missed"\n')
+    os.utime(file, (time.time() + 60,) * 2)
+    settled(load(file), None)
+    assert [one["value"] for one in json.loads(said(settings, "--json"))["settings"]][:2] == ["missed", "7"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from unstale.addresses import host_of
+from unstale.engine.held_host_limits import HeldHostLimits
 from unstale.engine.host_limits import BREATH, FIRST_PAUSE, LAST_PAUSE, HostLimits, Rules, usual_rules
-from unstale.engine.shared_host_limits import SharedHostLimits
-from unstale.ports import HostNews, RateLimit
+from unstale.ports import HostWord, RateLimit
 
 
 def spaced(spacing: float = 2.0, concurrency: int = 2) -> HostLimits:
@@ -66,9 +66,28 @@ def test_hosts_of_addresses() -> None:
     assert usual_rules("news.example").concurrency == 2
 
 
-def test_a_worker_passes_on_what_is_left_of_a_quota() -> None:
-    limits, told = SharedHostLimits(), RateLimit(left=40.0, seconds=60.0, of=100.0)
-    limits.heard("7", 10.0, refused=False, retry_after=None, spacing=0.0, rate_limit=told, calls=3)
+def test_who_holds_the_shard_next_is_told_what_a_host_has_asked_for() -> None:
+    limits, told = HeldHostLimits(lambda host: Rules(0.0, 9)), RateLimit(left=20.0, seconds=60.0, of=100.0)
+    limits.heard("a", 10.0, refused=True, retry_after=None, spacing=0.0, rate_limit=told)
     # Nothing was asked for here, and nobody was refused: there is nothing to tell.
-    limits.heard("8", 11.0, refused=False, retry_after=None, spacing=0.0)
-    assert limits.taken() == [HostNews(7, 10.0, False, None, 0.0, told, 3)]
+    limits.heard("b", 11.0, refused=False, retry_after=None, spacing=0.0)
+    words = limits.taken()
+    assert words == [HostWord("a", 0.0, 40.0, 1, 3.0)]
+    assert limits.taken() == []
+    limits.keep(words)
+    assert limits.taken() == words
+    other = HeldHostLimits(lambda host: Rules(1.0, 9))
+    assert other.begins("c", 20.0) == 20.0
+    other.take_over(20.5, words)
+    # Whoever held them before may have polled in the last moment, and what a host has said still holds.
+    assert [other.slot("a", 21.0), other.begins("a", 21.0)] == [40.0, 23.5]
+    assert [other.slot("c", 21.0), other.begins("c", 21.0)] == pytest.approx([21.6, 21.6])
+    assert other.begins("c", 21.7) == 21.7
+
+
+def test_a_worker_that_was_stopped_begins_one_poll_of_a_host_when_it_goes_on() -> None:
+    limits = HeldHostLimits(lambda host: Rules(1.0, 9))
+    assert [limits.slot("a", 10.0), limits.slot("a", 10.0)] == pytest.approx([10.0, 11.1])
+    assert limits.begins("a", 15.0) == 15.0
+    assert limits.latest("a", 15.0) == pytest.approx(15.055)
+    assert [limits.begins("a", 15.0), limits.begins("a", 16.05)] == pytest.approx([16.1, 16.1])

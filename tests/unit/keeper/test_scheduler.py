@@ -150,13 +150,13 @@ class KeeperMachine(RuleBasedStateMachine):
         rows, due = self.scheduler.moves(self.now, until)
         assert np.all(np.abs(due - self.due[rows]) <= 1e-3 * (due - self.answered[rows]) + ROUNDED)
         settled, dues, surcharge = self.scheduler.awake(), self.scheduler.due_at.copy(), self.scheduler.surcharge
-        planned = self.scheduler._planned(self.now)[settled]
+        planned = self.scheduler.planned(self.now)[settled]
         again = self.scheduler.plan(cost, self.now, until)
         assert np.array_equal(self.scheduler.due_at, dues)
         # At the same prices times are the same: nothing is drawn.
         if again == price and np.array_equal(self.scheduler.surcharge, surcharge):
             step = 1e-3 * (planned - self.answered[settled]) + ROUNDED
-            assert np.all(np.abs(self.scheduler._planned(self.now)[settled] - planned) <= step)
+            assert np.all(np.abs(self.scheduler.planned(self.now)[settled] - planned) <= step)
 
     @invariant()
     def everything_is_as_it_must_be(self) -> None:

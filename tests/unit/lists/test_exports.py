@@ -51,6 +51,12 @@ KUMA: dict[str, Any] = {
 }
 
 
+def checked(address: str, kind: str, options: Any) -> str:
+    """As sources are judged when they are added, but for the gate."""
+    checked_options(options)
+    return address
+
+
 def read(export: dict[str, Any]) -> Any:
     return read_list(json.dumps(export).encode())
 
@@ -120,7 +126,7 @@ command: df -h
 def test_jobs_of_urlwatch() -> None:
     pytest.importorskip("yaml")
     assert format_of("urls.yaml", URLWATCH) == format_of("list", URLWATCH) == "urlwatch"
-    found = read_list(URLWATCH, check=lambda address, kind, options: checked_options(options) or address)
+    found = read_list(URLWATCH, check=checked)
     assert found.problems == []
     first, second = found.listings
     assert (first.address, first.kind, second.address, second.kind) == (
@@ -165,3 +171,77 @@ def test_no_export_breaks_it(found: Any, name: str) -> None:
     good = {"url": "https://a.example/", "name": "a", "type": "http"}
     listed = {"a": good, "b": found} if name == "watching" else [good, found]
     assert "https://a.example/" in [one.address for one in read_list(json.dumps({name: listed}).encode()).listings]
+
+
+#: as its serializer writes it, with the namespace of its own
+MINIFLUX = b"""<?xml version="1.0" encoding="UTF-8"?>
+<opml version="2.0" xmlns:miniflux="https://miniflux.app/opml">
+    <head>
+        <title>Miniflux</title>
+        <dateCreated>Wed, 18 Nov 2026 01:00:00 UTC</dateCreated>
+    </head>
+    <body>
+        <outline text="All">
+            <outline title="A &amp; B" text="A &amp; B" type="rss" xmlUrl="https://a.example/feed.xml"
+                htmlUrl="https://a.example/" description="Notes" miniflux:crawler="true"
+                miniflux:scraperRules="article" miniflux:proxyUrl="http://me:s3cret@proxy/"
+                miniflux:hideGlobally="false"></outline>
+        </outline>
+        <outline text="Work">
+            <outline title="Off" text="Off" type="rss" xmlUrl="https://b.example/rss"
+                miniflux:disabled="true"></outline>
+            <outline title="A &amp; B" text="A &amp; B" type="rss" xmlUrl="https://a.example/feed.xml"></outline>
+        </outline>
+    </body>
+</opml>
+"""
+#: as its template writes it
+FRESHRSS = """<?xml version="1.0" encoding="UTF-8"?>
+<opml xmlns:frss="https://freshrss.org/opml" version="2.0">
+  <head><title>FreshRSS</title><dateCreated>Wed, 18 Nov 2026 01:00:00 +0000</dateCreated></head>
+  <body>
+    <outline text="Uncategorized">
+      <outline text="Releases" type="rss" xmlUrl="https://a.example/releases.atom" htmlUrl="https://a.example/"
+        description="" frss:priority="important" frss:filtersActionRead="intitle:⚡&#10;beta"/>
+      <outline text="News by XPath" type="HTML+XPath" xmlUrl="https://b.example/news.html" htmlUrl=""
+        frss:xPathItem="//div[@class='item']" frss:xPathItemTitle="descendant::h2"
+        frss:CURLOPT_COOKIE="session=s3cret"/>
+      <outline text="By dots" type="JSON+DotNotation" xmlUrl="https://c.example/api" frss:jsonItem="data.items"/>
+      <outline text="JSON" type="JSONFeed" xmlUrl="https://d.example/feed.json"/>
+    </outline>
+    <outline text="Shared" frss:opmlUrl="https://e.example/list.opml"/>
+  </body>
+</opml>
+""".encode()
+
+
+def test_feeds_of_miniflux_in_its_own_export() -> None:
+    found = read_list(MINIFLUX, check=checked)
+    assert found.problems == []
+    assert [(one.address, one.kind, one.options, one.paused) for one in found.listings] == [
+        ("https://a.example/feed.xml", "feed", {"title": "A & B", "tags": ["All", "Work"]}, False),
+        ("https://b.example/rss", "feed", {"title": "Off", "tags": ["Work"]}, True),
+    ]
+    assert found.unused == ("crawler of miniflux", "proxyUrl of miniflux", "scraperRules of miniflux")
+    assert "s3cret" not in repr(found)
+
+
+def test_feeds_and_pages_of_freshrss_in_its_own_export() -> None:
+    found = read_list(FRESHRSS, check=checked)
+    assert found.problems == []
+    kinds = {one.address: (one.kind, one.options.get("normalise")) for one in found.listings}
+    assert kinds == {
+        "https://a.example/releases.atom": ("feed", None),
+        "https://b.example/news.html": ("http", {"xpath": ["//div[@class='item']"]}),
+        "https://c.example/api": ("http", {"keep_pointers": ["/data/items"]}),
+        "https://d.example/feed.json": ("feed", None),
+    }
+    assert {tuple(one.options["tags"]) for one in found.listings} == {("Uncategorized",)}
+    assert found.unused == (
+        "CURLOPT_COOKIE of FreshRSS",
+        "filtersActionRead of FreshRSS",
+        "opmlUrl of FreshRSS",
+        "priority of FreshRSS",
+        "xPathItemTitle of FreshRSS",
+    )
+    assert "s3cret" not in repr(found)

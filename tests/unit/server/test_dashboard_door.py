@@ -18,6 +18,7 @@ from unstale.server.dashboard.door import Door
 from unstale.server.dashboard.files import table
 from unstale.server.sessions import Role, Sessions
 
+ADDRESS = "https://a.example/0"
 READER = "only for looking"
 OURS = {"host": "a.example", "origin": "https://a.example", "sec_fetch_site": "same-origin"}
 PLAIN = {"host": "127.0.0.1:8600", "origin": "http://127.0.0.1:8600"}
@@ -247,7 +248,7 @@ def test_odd_cookies_are_nobody(booked: Booked, cookie: str) -> None:
 
 def test_several_people_are_known_by_their_passwords_and_can_be_sent_away(booked: Booked) -> None:
     people: dict[str, tuple[Role, str]] = {"anna": ("operator", "anna's password"), "ben": ("reader", "ben's password")}
-    door = Door(booked.app, Sessions(TOKEN, clock=time.time, people=people), TOKEN)
+    door = Door(booked.app, Sessions(TOKEN, clock=time.time, people=people), TOKEN, note=booked.service.note)
     anna, ben = inside(door, "anna's password"), inside(door, "ben's password")
     assert asked(door, "/dashboard/people", **ben).status == 403
     body = [b'{"options": {"title": "New"}}']
@@ -260,11 +261,15 @@ def test_several_people_are_known_by_their_passwords_and_can_be_sent_away(booked
         ("ben", "reader", False),
         ("anna", "operator", True),
     ]
-    assert [(one["who"], one["what"]) for one in told["done"]] == [
-        ("token", "POST /api/v1/sources/1/hint"),
-        ("anna", "PATCH /api/v1/sources/1"),
-    ], "what was refused was not done"
-    assert "New" not in json.dumps(told), "what was sent may be secret"
+    assert asked(door, "/api/v1/sources/1", "DELETE", **bearer).status == 204
+    done = json.loads(asked(door, "/api/v1/audit", **anna).body)["edits"]
+    assert [(one["number"], one["who"], one["what"]) for one in done] == [
+        (2, "token", f"removed {ADDRESS}"),
+        (1, "anna", f"changed title of {ADDRESS}"),
+    ], "what was refused was not done, and a hint changes nothing"
+    assert asked(door, "/api/v1/audit", **ben).status == 403
+    assert asked(door, "/api/v1/audit", host="a.example").status == 401
+    assert "New" not in json.dumps(done), "what was sent may be secret"
     mark = json.dumps({"mark": told["sessions"][0]["mark"]}).encode()
     assert asked(door, "/dashboard/people/end", "POST", [mark], **ben).status == 403
     without = {name: value for name, value in anna.items() if name != "x_unstale_word"}
@@ -275,3 +280,5 @@ def test_several_people_are_known_by_their_passwords_and_can_be_sent_away(booked
     for wrong in (b"", b"[]", b"{}", b'{"mark": ""}', b'{"mark": 3}'):
         assert asked(door, "/dashboard/people/end", "POST", [wrong], **anna).status in (200, 400)
     assert asked(door, "/dashboard/people", **anna).status == 200
+    (newest,) = json.loads(asked(door, "/api/v1/audit?limit=1", **anna).body)["edits"]
+    assert (newest["who"], newest["what"]) == ("anna", f"ended login {told['sessions'][0]['mark']}")

@@ -16,7 +16,7 @@ OPEN = ("/healthz", "/readyz")
 #: what a hub or a program calls brings its key in the address; a wrong one finds nothing
 KEYED = ("/websub/", "/webhook/")
 #: what only the replica's own token opens, and what a token for polls does
-OPERATORS = ("/dashboard/tokens", "/dashboard/tokens/removals", "/api/v1/sources/1/websub")
+OPERATORS = ("/dashboard/tokens", "/dashboard/tokens/removals", "/api/v1/sources/1/websub", "/api/v1/audit")
 POLLS = ("/api/v1/sources/1/hint", "/api/v1/sources/1/poll", "/api/v1/hints")
 #: it never ends, and has tests of its own
 ENDLESS = "/api/v1/events"

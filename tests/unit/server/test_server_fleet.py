@@ -66,6 +66,41 @@ def test_the_budget_can_be_overruled_and_given_back(booked: Booked) -> None:
     assert asked(booked.app, "/api/v1/budget", "PUT").status == 401
 
 
+def test_settings_change_while_things_run_and_go_back_to_the_file(booked: Booked) -> None:
+    usual = {one["name"]: one for one in booked.get("settings")["settings"]}
+    assert {name: (one["value"], one["live"]) for name, one in usual.items()} == {
+        "objective": ("freshness", True),
+        "burst": ("auto", True),
+        "first_round": ("1/s", True),
+        "windows": ("", True),
+        "cost_in": ("polls", False),
+        "keep": ("3", False),
+        "horizon": ("90 days", False),
+    }
+    booked.now += 60
+    hours = "22:00-06:00 Mon-Fri Europe/Berlin; 00:00-24:00 Sat,Sun Europe/Berlin"
+    for name, value in (("objective", "age"), ("windows", hours), ("first_round", ""), ("burst", "20")):
+        put = json.loads(booked.send("PUT", "settings", {"name": name, "value": value}).body)
+        said = next(one for one in put["settings"] if one["name"] == name)
+        assert (said["value"], said["by"], said["set_here"]) == (value, "api", True)
+        assert said["since"] == "2025-11-15T20:01:00.000000Z"
+    config = booked.service.moment().config
+    assert (config.objective, config.burst, config.first_rate, len(config.hours)) == ("age", 20.0, 0.0, 2)
+    assert booked.get("status")["objective"] == "age"
+    assert booked.send("GET", "plan").status == 200
+    back = json.loads(booked.send("PUT", "settings", {"name": "objective", "value": None}).body)["settings"]
+    assert next(one for one in back if one["name"] == "objective") == usual["objective"]
+    assert booked.service.moment().config.objective == "freshness"
+    for name, value in (("objective", "fun"), ("burst", "-1"), ("windows", "25:00-26:00"), ("no", "x"), ("keep", "9")):
+        refused = booked.send("PUT", "settings", {"name": name, "value": value})
+        assert refused.status == 422, name
+    assert b"cannot be changed while things run" in refused.body
+    assert asked(booked.app, "/api/v1/settings", "PUT").status == 401
+    body, kind = [b'{"name": "burst", "value": "9"}'], "application/json"
+    stale = asked(booked.app, "/api/v1/settings", "PUT", body, content_type=kind, if_match='"old"', **WHO)
+    assert stale.status == 412
+
+
 def test_a_preview_spends_the_budget_it_is_asked_about(tmp_path: Path) -> None:
     # All sources alike, and a prior so sure that they are Poisson: every one has the interval n/budget, and the
     # freshness of such a copy is (1 − e^−x)/x, x the changes in an interval [000 section 4].

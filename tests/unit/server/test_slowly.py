@@ -54,6 +54,8 @@ def test_who_asks_later_is_told_what_is_known_while_it_is_found_anew(monkeypatch
         assert (await kept.get("a", work), work.done) == (2, 2)
         # After as long a time again what is known is too old to be told.
         work.now += 81.0
+        # But who says that what is known will do has it, however old, and sets it going.
+        assert await kept.get("a", work, known=True) == 2
         assert await kept.get("a", work) == 3
 
     asyncio.run(body())

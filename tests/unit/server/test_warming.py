@@ -29,13 +29,15 @@ def test_the_first_visitor_finds_everything_read(tmp_path: Path) -> None:
         await app(scope, receive, told)  # type: ignore[arg-type]
 
     async def scenario() -> bytes:
-        await warm(counting, TOKEN, asyncio.Event())
+        await warm(counting, TOKEN, asyncio.Event(), service.ready)
         ended = asyncio.Event()
         ended.set()
         await warm(counting, TOKEN, ended)
         return (await ask(app, "/dashboard/table?limit=50", authorization=f"Bearer {TOKEN}")).body
 
     found = asyncio.run(scenario())
+    assert service._written is not None
+    assert service._written._store is not None, "the first edit finds the store open"
     assert asked == [(place.partition("?")[0], 200) for place in FIRST]
     assert {"/dashboard/table", "/api/v1/status", "/api/v1/plan"} <= {path for path, _ in asked}
     assert b'"sorted":true' in found

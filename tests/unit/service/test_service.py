@@ -61,6 +61,16 @@ def test_of_a_large_fleet_those_that_are_shown_are_told_the_same(
     service.close()
 
 
+def test_where_no_cap_binds_the_fleet_is_not_priced_to_tell_so(
+    service: FleetService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    priced = []
+    monkeypatch.setattr("unstale.core.learning.learner.Learner.price_for", lambda *args, **more: priced.append(args))
+    assert service.status().surcharges == {}
+    assert not priced
+    service.close()
+
+
 def test_who_only_reads_cannot_write(service: FleetService) -> None:
     reader = FleetService(service.store, service.terms)
     with pytest.raises(StoreError, match="is only read"):

@@ -7,6 +7,7 @@ import pytest
 
 from unstale.core.trace import Trace
 from unstale.errors import InputError
+from unstale.keeper.signals import Signals
 from unstale.sim.backtest.learned import learned
 from unstale.sim.backtest.listed import listed
 from unstale.sim.backtest.polls import measure
@@ -60,6 +61,13 @@ def test_dear_noisy_partial_and_late_listings_bring_less_but_more_than_none(flee
     exact, alone = fresh(fleet, 1.0, Sees()), plain(fleet, 1.0)
     for seen in (Sees(cost=10.0), Sees(recall=0.8, precision=0.7), Sees(entries=20), Sees(delay=0.5 * DAY)):
         assert alone + 0.02 < fresh(fleet, 1.0, seen) < exact + 0.002, seen
+
+
+def test_what_polls_after_a_dear_listing_cost_is_saved_for(fleet: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved = signalled(fleet, 0.3, 1, Sees(cost=10.0)).freshness
+    monkeypatch.setattr(Signals, "put_aside", lambda *_: 0.0)
+    monkeypatch.setattr(Signals, "_look_ahead", lambda _: None)
+    assert saved > signalled(fleet, 0.3, 1, Sees(cost=10.0)).freshness + 0.004
 
 
 @pytest.mark.parametrize("each", [0.3, 1.0])

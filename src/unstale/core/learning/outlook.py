@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
@@ -15,6 +14,7 @@ from unstale.core.learning.learner import HALF_LIVES, Learner
 from unstale.core.learning.mixture import Shared, parts
 from unstale.core.learning.said import rates_between, said
 from unstale.core.learning.state import WIDTH, unpacked
+from unstale.frozen import dataclass
 
 __all__ = [
     "WIDTH",
@@ -84,7 +84,8 @@ def outlook(held: BelievedSources, now: float) -> Outlook:
         for begin in _begins(len(passed))
     ]
     rate, fresh, age = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Outlook(rate, np.where(none, 0.0, fresh), np.where(none, np.inf, age))
+    # Weights add up to 1 but for rounding, and a probability is none above it.
+    return Outlook(rate, np.where(none, 0.0, np.minimum(fresh, 1.0)), np.where(none, np.inf, age))
 
 
 def rates_within(held: BelievedSources, change_rate: Floats) -> tuple[Floats, Floats]:
@@ -102,7 +103,7 @@ def fresh_now(held: BelievedSources, now: float) -> tuple[Floats, Floats]:
     shape, exposure, weight = _beliefs(held.beliefs, shared)
     passed = all_passed(held.last, held.found, now, timing)
     fresh = (weight * np.exp(-shape * np.log1p(passed[:, None] / exposure))).sum(axis=1)
-    return np.where(np.isneginf(held.last), 0.0, fresh), (weight * shape / exposure).sum(axis=1)
+    return np.where(np.isneginf(held.last), 0.0, np.minimum(fresh, 1.0)), (weight * shape / exposure).sum(axis=1)
 
 
 def age_now(held: BelievedSources, now: float) -> Floats:

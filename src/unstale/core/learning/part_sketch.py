@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from unstale.core.learning.compiled import compiled_loop
 from unstale.core.learning.due import due_after_answer
 from unstale.core.learning.learner import HALF_LIVES, Learner
 from unstale.core.learning.mixture import Scratch, Shared, scratch
+from unstale.frozen import dataclass
 
 #: the prices that are looked at, in logarithms from the one that is known: close where the next one will be
 NODES = np.array([-4.0, -2.0, -1.0, -0.5, -0.2, 0.0, 0.2, 0.5, 1.0, 2.0, 4.0])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from unstale.core.replication.redundancy import freshest_freshness, merged, sync
 from unstale.core.staleness import freshness as one_freshness
 from unstale.core.staleness import staleness, update_staleness
 from unstale.errors import require
+from unstale.frozen import dataclass
 
 
 def round_robin(sync_rate: float, replicas: int, asked: int | None = None) -> Process:

@@ -7,7 +7,6 @@ Q = A₁ + … + Aᵢ. So it is fresh exactly if nothing changed during Q, and e
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
 
@@ -34,6 +33,7 @@ from unstale.core.processes.named import polling
 from unstale.core.quadrature import integrate
 from unstale.core.replication.redundancy import whole
 from unstale.errors import require
+from unstale.frozen import dataclass
 
 Law = Callable[[Floats], Floats]
 

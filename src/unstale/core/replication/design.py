@@ -9,7 +9,6 @@ Changes, polls and contacts are Poisson.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cache
 
 from unstale.core.checks import number
@@ -17,6 +16,7 @@ from unstale.core.replication.cooperation import cooperative_freshness
 from unstale.core.replication.redundancy import whole
 from unstale.core.roots.between import between
 from unstale.errors import InfeasibleError, sentence
+from unstale.frozen import dataclass
 
 #: replicas tried at most unless told otherwise
 MOST = 100_000

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from unstale.core.lags import trails
 from unstale.core.processes import Constant, Poisson, Process, Superposition
 from unstale.core.quadrature import integrate
 from unstale.errors import InfeasibleError, require, sentence
+from unstale.frozen import dataclass
 
 
 def merged(polls: Process | float, asked: int) -> Process:

@@ -7,7 +7,6 @@ times the replicas of the one above it, and is less fresh.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from unstale.core.checks import number
 from unstale.core.inverse import Shape, change_process, poll_shape, rate_for_freshness
@@ -15,6 +14,7 @@ from unstale.core.processes import Constant, Process
 from unstale.core.replication.cascade import cascade_freshness, cascade_levels
 from unstale.core.replication.redundancy import whole
 from unstale.errors import InfeasibleError, sentence
+from unstale.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ Newton on logarithms (a power law is solved in one step), kept inside a bracket 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unstale.core.checks import Floats
 from unstale.errors import ConvergenceError
+from unstale.frozen import dataclass
 
 #: two prices closer than this (relative) are one price: a few units in the last place
 ADJACENT = 2.0**-50

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
+
+from unstale.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from unstale.core.checks import Floats
 from unstale.core.gamma2 import p2_inverse
 from unstale.core.signals.noisy import CERTAIN, mean_cycle, value
+from unstale.frozen import dataclass
 
 Rows = NDArray[np.intp]
 #: intervals tried before the best is polished

@@ -10,7 +10,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from unstale.core.signals.noisy import doubt_for
 from unstale.core.signals.overlapping_market import OverlappingMarket
 from unstale.core.values import PoissonAge, PoissonFreshness
 from unstale.errors import require
+from unstale.frozen import dataclass
 
 #: the certificate looks at so many times more intervals than the solver
 _FINER = 8

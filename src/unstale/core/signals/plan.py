@@ -7,7 +7,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from unstale.core.checks import Floats, number
 from unstale.core.signals.collected_market import CollectedAnswer, CollectedFleet, CollectedFleetMarket, weighted
 from unstale.errors import InfeasibleError, require, sentence
+from unstale.frozen import dataclass
 
 #: a price is found to this share of itself
 _CLOSE = 1e-13

@@ -8,6 +8,8 @@ Rules of this file:
    counts. Credit alone decides whether signals are used. Trust is earned before it is given, by a new collection
    soon, where the fleet's signals have proved good at once; there is a wide step between losing it and winning it
    back: a liar may not flap.
+4. Silence is learned only where nothing may have scrolled out: a change that did must not be laid to a feed's charge,
+   for one that is taken for silent is not polled, and nothing would ever clear it.
 """
 
 from __future__ import annotations
@@ -48,6 +50,9 @@ PROVEN = 20.0
 PROBATION = 60.0
 #: lateness fades this much at each listing that shows a signal
 _LATE = 0.995
+
+#: members' times are kept in single precision: to this share
+_ROUNDED = 1e-6
 
 # places in the fleet's row
 HITS, TRIES, SILENT, WATCHED, CREDIT = range(5)
@@ -104,6 +109,15 @@ def unheard(i: int, g: int, now: float, copied: float, members: MemberColumns, c
     known = max(collections.asof[g] - collections.late[g], copied)
     apart = now - known + collections.uncovered[g] - members.uncovered[i]
     return float(min(max(apart, 0.0), max(now - copied, 0.0)))
+
+
+@compiled
+def _scrolled(i: int, g: int, members: MemberColumns, collections: CollectionColumns) -> bool:
+    """Whether there is a time since a member's copy of which a listing told nothing.
+
+    Entries scroll out when many change at once, so such a hole hides more than its length says.
+    """
+    return bool(collections.uncovered[g] - members.uncovered[i] > _ROUNDED * collections.uncovered[g])
 
 
 @compiled
@@ -211,8 +225,8 @@ def lesson(
         collections.hits[g] = _COLLECTION * collections.hits[g] + hit
         collections.tries[g] = _COLLECTION * collections.tries[g] + 1.0
         of_all[HITS], of_all[TRIES] = _FLEET * of_all[HITS] + hit, _FLEET * of_all[TRIES] + 1.0
-    elif covered > 0.0:
-        # A change without a signal lay in the covered time, or in the time that no listing told of.
+    elif covered > 0.0 and not _scrolled(i, g, members, collections):
+        # A change without a signal lay in the covered time, or after the last listing.
         share = hit * silence * covered / (silence * covered + apart)
         watched = -math.expm1(-rate * covered)
         collections.silent[g] = _COLLECTION * collections.silent[g] + share

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.gamma2 import p2_inverse
+from unstale.frozen import dataclass
 
 Form = Callable[[Floats], Floats]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +13,7 @@ from unstale.core.roots.rising import Rows, root
 from unstale.core.values.base import RateValue
 from unstale.core.values.curve import Curve
 from unstale.core.values.order import gap_mean
+from unstale.frozen import dataclass
 
 #: curves are used for unit intervals between these, beyond them powers could leave the doubles
 _NEAR, _FAR = 1e-40, 1e40

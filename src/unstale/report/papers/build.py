@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from unstale.frozen import dataclass
 from unstale.report.papers.contents import CHAPTERS, Chapter
 from unstale.report.papers.item import Computation, Erratum, Item, ItemPart, Simulate, Simulation, errata, items, parts
 from unstale.report.papers.items_000 import CHO

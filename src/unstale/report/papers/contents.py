@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from unstale.frozen import dataclass
 from unstale.report.papers.item import matching
 
 

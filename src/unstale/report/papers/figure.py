@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from unstale.errors import MissingExtraError
+from unstale.frozen import dataclass
 from unstale.report.papers.item import Simulate, SimulatedMean
 
 BLUE, ORANGE, GREEN, RED, PURPLE = "#2f81f7", "#db7b2b", "#2da44e", "#e5534b", "#986ee2"

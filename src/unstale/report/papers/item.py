@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple, Protocol
@@ -13,6 +12,7 @@ from zlib import crc32
 
 from unstale.core.penalties import Penalty
 from unstale.core.processes import Process
+from unstale.frozen import dataclass
 
 #: stands in a computed value for a number that depends on random trials which cannot be drawn again
 NOT_REPEATED = "not repeated"

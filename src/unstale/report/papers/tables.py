@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
+
+from unstale.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

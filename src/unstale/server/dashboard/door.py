@@ -5,7 +5,7 @@ Rules of this file:
 2. A browser writes only from our own pages: the same origin, and the session's word in a header.
 3. A request that brings its own Authorization is none of ours.
 4. Whatever changes something is written down: who did it, when, and what it was called; not what was sent, which may be
-   secret. It goes to the log, and the newest are kept for who may see them.
+   secret. That goes to the log; what was done is kept in the store by who does it, under the name that is told here.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import asyncio
 import hmac
 import json
 import secrets
-import time
-from collections import deque
+from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
@@ -28,11 +27,10 @@ from unstale.server.problems import problem
 from unstale.server.scopes import ScopedTokens, secret
 from unstale.server.sessions import LASTING, Role, Sessions, TooMany
 from unstale.server.shapes import stamp
+from unstale.service.edits import acting
 
 #: the word that a write must repeat
 WORD = b"x-unstale-word"
-#: changes that are kept to be seen
-DONE = 500
 #: bytes of a login, and seconds in which it must have come
 LARGEST, PATIENCE = 4096, 10.0
 
@@ -44,7 +42,8 @@ Reply = tuple[int, list[Field], bytes]
 class Door:
     """An ASGI application in front of the replica's. `home` is what may be done without logging in.
 
-    `kept` says in words where the token is kept, for who is asked for it; `icons`: sites are shown with theirs.
+    `kept` says in words where the token is kept, for who is asked for it; `icons`: sites are shown with theirs. What is
+    done here and nowhere else is told to `note`.
     """
 
     def __init__(
@@ -57,8 +56,9 @@ class Door:
         kept: str = "",
         scoped: ScopedTokens | None = None,
         icons: bool = False,
+        note: Callable[[str], object] = lambda what: None,
     ) -> None:
-        self._kept, self._scoped, self._icons = kept, scoped, icons
+        self._kept, self._scoped, self._icons, self._note = kept, scoped, icons, note
         self._app, self._sessions, self._token, self._home = app, sessions, token.encode(), home
         # Those who need not log in repeat a word too: another site cannot read it.
         self._word = secrets.token_urlsafe(32)
@@ -69,8 +69,6 @@ class Door:
             "/dashboard/people": ("GET", self._people),
             "/dashboard/people/end": ("POST", self._end),
         }
-        #: what was changed lately, newest last
-        self._done: deque[dict[str, Any]] = deque(maxlen=DONE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer what is ours, pass on the rest."""
@@ -103,7 +101,12 @@ class Door:
             written = method not in _SAFE and scope["path"].startswith(
                 ("/api/", "/dashboard/receivers", "/dashboard/tokens")
             )
-            await self._app(scope, receive, self._noting(scope, asked, send) if written else send)
+            if not written:
+                await self._app(scope, receive, send)
+                return
+            who = self._name(asked)
+            with acting(who):
+                await self._app(scope, receive, _noting(who, scope, send))
             return
         status, fields, body = reply
         await send({"type": "http.response.start", "status": status, "headers": fields})
@@ -132,21 +135,6 @@ class Door:
         scope["headers"] = [*scope["headers"], (b"authorization", b"Bearer " + self._token)]
         return None
 
-    def _noting(self, scope: Scope, asked: dict[bytes, bytes], send: Send) -> Send:
-        """Send an answer, and write down that something was changed if it says so."""
-
-        async def noting(message: Any) -> None:
-            if message["type"] == "http.response.start" and message["status"] < 400:
-                self._note(self._name(asked), f"{scope['method']} {scope['path']}")
-            await send(message)
-
-        return noting
-
-    def _note(self, who: str, what: str) -> None:
-        facts = {"who": who, "what": what[:200]}
-        log("edited", facts)
-        self._done.append({"at": stamp(time.time()), **facts})
-
     def _name(self, asked: dict[bytes, bytes]) -> str:
         session = self._sessions.of(_key(asked))
         if session is not None:
@@ -156,7 +144,7 @@ class Door:
         return "somebody here" if given is None else "token" if found is None else f"token {found.name}"
 
     async def _people(self, scope: Scope, receive: Receive, asked: dict[bytes, bytes]) -> Reply:
-        """Who is logged in, and what was changed lately: for operators."""
+        """Who is logged in: for operators."""
         if self._who(asked)[0] != "operator":
             return problem(403, "only an operator sees who is logged in: log in as one")
         own = self._sessions.of(_key(asked))
@@ -172,7 +160,7 @@ class Door:
             }
             for mark, one in self._sessions.listed()
         ]
-        return _told({"sessions": sessions[::-1], "done": list(self._done)[::-1]})
+        return _told({"sessions": sessions[::-1]})
 
     async def _end(self, scope: Scope, receive: Receive, asked: dict[bytes, bytes]) -> Reply:
         """End a login, one's own or another's."""
@@ -187,7 +175,10 @@ class Door:
             return problem(400, 'send {"mark": "that of a login"}')
         ended = isinstance(mark, str) and self._sessions.end(mark)
         if ended:
-            self._note(self._name(asked), f"ended login {mark}")
+            who = self._name(asked)
+            log("edited", {"who": who, "what": f"ended login {mark}"})
+            with acting(who):
+                await asyncio.to_thread(self._note, f"ended login {mark}")
         return _told({"ended": ended})
 
     def _who(self, asked: dict[bytes, bytes]) -> tuple[Role | None, str]:
@@ -226,6 +217,17 @@ class Door:
             return problem(403, "log out from the dashboard itself")
         self._sessions.logout(_key(asked))
         return _told({"role": self._home}, _cookie("", 0, False), _cookie("", 0, True))
+
+
+def _noting(who: str, scope: Scope, send: Send) -> Send:
+    """Send an answer, and log that something was changed if it says so."""
+
+    async def noting(message: Any) -> None:
+        if message["type"] == "http.response.start" and message["status"] < 400:
+            log("edited", {"who": who, "what": f"{scope['method']} {scope['path']}"[:200]})
+        await send(message)
+
+    return noting
 
 
 def _same_origin(asked: dict[bytes, bytes]) -> bool:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from unstale.frozen import dataclass
 from unstale.server.headers import Field
 from unstale.server.problems import problem
 from unstale.server.proxy.fields import Fields

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from unstale.frozen import dataclass
 
 #: a larger number of seconds means no more than this one [RFC 9111 section 1.2.2]
 MOST_SECONDS = 2**31

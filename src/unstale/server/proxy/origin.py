@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from unstale.frozen import dataclass
 from unstale.server.dates import as_date
 from unstale.server.proxy import rules
 from unstale.server.proxy.fields import Directives, Fields

@@ -19,9 +19,9 @@ Rules of this file:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from unstale.core.belief import posterior
+from unstale.frozen import dataclass
 from unstale.server.dates import read_date
 from unstale.server.proxy.stored import Stored
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from unstale.frozen import dataclass
 from unstale.server.dates import read_date
 from unstale.server.proxy.fields import Fields
 from unstale.server.proxy.rules import matches

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from unstale.frozen import dataclass
 from unstale.server.proxy.fields import Directives, Fields, members
 
 #: bytes that a stored response takes besides its body and header lines, about

@@ -82,12 +82,15 @@ class _Player:
             if k and k % (_LOOKS // _REVIEWS) == 0:
                 signals.review()
             correction = min(max(spent_lately / foretold_lately, 0.3), 3.0)
-            left = min(left, _SAVED * each) + each
-            wanted = each * (1.0 + (left / each - 1.0 - _RESERVE) / _REPAID) / correction
+            left = min(left, _SAVED * each + signals.put_aside()) + each
+            # As in a living fleet: what polls after the next listing will cost is saved until then.
+            end = max(until, now + signals.ahead)
+            spare = left - each * (1.0 + _RESERVE) - signals.put_aside(now)
+            wanted = (self.budget * (end - now) + spare / _REPAID) / correction
             if not signals.collections.trusted.any():
                 # What falls due is counted, not guessed: spend what there is.
-                wanted = max(left, 0.01)
-            price = signals.price_to(wanted, now, until, price, everybody, self.dead)
+                wanted, end = max(left, 0.01), until
+            price = signals.price_to(wanted, now, end, price, everybody, self.dead)
             self._appoint(now)
             # At another price they may be worth a poll: who was signalled is looked at again.
             signals.members.check[signals.members.signals > 0] = 0.0
@@ -99,9 +102,10 @@ class _Player:
             left -= spent
             # A look that ran out of budget says only that no less was worth a poll than foretold: a correction that
             # took what was left for what was worth it would ask for ever more.
-            worth = max(spent, signals.foretold) if short else spent
+            foretold = signals.at_once + (signals.foretold - signals.at_once) * (until - now) / (end - now)
+            worth = max(spent, foretold) if short else spent
             spent_lately = _KEPT * spent_lately + worth / each
-            foretold_lately = _KEPT * foretold_lately + signals.foretold / each
+            foretold_lately = _KEPT * foretold_lately + foretold / each
         polled, source = np.concatenate(times), np.concatenate(which)
         order = np.lexsort((polled, source))
         polls = Polls(np.searchsorted(source[order], np.arange(n + 1)), polled[order])

@@ -10,13 +10,13 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from unstale.core import orders
 from unstale.core.checks import Floats
 from unstale.core.objectives import objective_of
+from unstale.frozen import dataclass
 from unstale.sim.backtest.setting import Setting
 from unstale.units import DAY
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from unstale.core.checks import Floats
+from unstale.frozen import dataclass
 from unstale.sim.backtest import rule_kernels as kernels
 from unstale.sim.backtest.polls import Polls
 from unstale.sim.backtest.setting import Setting

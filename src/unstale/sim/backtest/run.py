@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from numpy.typing import ArrayLike
 
 from unstale.core.trace import Trace
 from unstale.errors import require
+from unstale.frozen import dataclass
 from unstale.sim.backtest.matched import TOLERANCE, matched
 from unstale.sim.backtest.oracle import oracle
 from unstale.sim.backtest.polls import Played, Policy, Polls, measure

@@ -8,13 +8,14 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.learning.columns import Integers
 from unstale.errors import InputError, require, sentence
+from unstale.frozen import dataclass
 from unstale.sim.backtest.setting import Setting
 from unstale.units import DAY, parse_duration
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
@@ -12,6 +11,7 @@ from unstale.core.checks import Floats, number, numbers
 from unstale.core.objectives import objective_of
 from unstale.core.trace import Trace
 from unstale.errors import require
+from unstale.frozen import dataclass
 
 #: sources with fewer changes in the window are left out
 FEWEST = 5

@@ -9,7 +9,6 @@ Rules of this file:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unstale.core.checks import Floats, number, numbers
 from unstale.errors import InputError, require, sentence
+from unstale.frozen import dataclass
 
 #: what an estimator needs to see: whether there was a change, or also when the latest one was
 Sees = Literal["bits", "last-modified"]

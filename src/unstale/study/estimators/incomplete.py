@@ -7,14 +7,13 @@ were measured by polling, or a Kolmogorov-Smirnov test on them, says less about 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike
 
 from unstale.core.checks import Floats, number, numbers, plain
 from unstale.core.processes.base import Process
+from unstale.frozen import dataclass
 
 _NODES, _WEIGHTS = leggauss(6)
 #: numbers of intervals looked at one by one, and how many more beyond them

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from unstale.core.checks import number
 from unstale.errors import require
+from unstale.frozen import dataclass
 from unstale.study.estimators.base import Estimator, Observations, Timing, checked
 from unstale.study.estimators.counts import BiasReduced, Naive
 from unstale.study.estimators.last_modified import LastModified, ReducedLastModified

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.trace import Trace
+from unstale.frozen import dataclass
 from unstale.study.fitting.families import Fit, best, fit_families
 from unstale.study.fitting.gaps import Gaps
 from unstale.study.fitting.hurst import hurst_of

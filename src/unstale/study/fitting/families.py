@@ -9,7 +9,6 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
@@ -17,6 +16,7 @@ from scipy.special import digamma, gammaln, polygamma
 from unstale.core.checks import Floats
 from unstale.core.processes import Gamma, LogNormal, Pareto, Poisson, Process, Weibull
 from unstale.core.roots.falling import falls_through
+from unstale.frozen import dataclass
 from unstale.study.fitting.gaps import Gaps
 
 #: the largest shape, and the inverse of the least spread

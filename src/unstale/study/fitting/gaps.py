@@ -5,14 +5,13 @@ One source is a column of one. What is computed for each source is an array with
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from unstale.core.checks import Floats, numbers
 from unstale.core.trace import Trace
 from unstale.errors import require
+from unstale.frozen import dataclass
 
 #: fewer gaps than this say nothing about a law
 FEWEST = 2

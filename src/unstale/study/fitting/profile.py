@@ -6,12 +6,12 @@ Times are seconds since the epoch; `utc_offset` is in hours, so that the hours a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from unstale.core.checks import Floats, number
 from unstale.core.trace import Trace
+from unstale.frozen import dataclass
 
 HOUR, DAY = 3_600.0, 86_400.0
 #: 1970-01-01 was a Thursday; weekdays count from Monday

@@ -84,6 +84,18 @@ def test_a_member_keeps_at_most_forty_bytes_more() -> None:
     assert sum(column.nbytes for column in member_columns(1000, 0.0)) <= 40 * 1000
 
 
+@pytest.mark.parametrize(("hole", "silent"), [(0.0, True), (1.0, False)])
+def test_what_may_have_scrolled_out_says_nothing_of_silence(hole: float, silent: bool) -> None:
+    """Half of a fleet changes at once: a feed shows the last few, and polls of the others find what it never denied."""
+    members, feed, fleet = member_columns(1, 0.0), collection_columns(np.ones(1), np.full(1, 20.0), 0.0), np.zeros(5)
+    members.rate[:], feed.asof[0], feed.uncovered[0] = 0.01, 100.0, hole
+    before = silence_of(0, feed, fleet)
+    for _ in range(20):
+        lesson(0, 0, 101.0, 0.0, True, math.log(0.63), -0.02, members, feed, fleet)
+    assert (silence_of(0, feed, fleet) > 2.0 * before) == silent
+    assert silence_of(0, feed, fleet) >= before
+
+
 def told(precision: float, recall: float, polls: int, seed: int = 1) -> tuple[float, float, float, bool]:
     """Precision, silence, credit and trust after polls of one member, half of them after a signal."""
     rng = np.random.default_rng(seed)

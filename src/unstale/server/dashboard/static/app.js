@@ -14,11 +14,12 @@ import { overview } from "./views/overview.js";
 import { people } from "./views/people.js";
 import { replication } from "./views/replication.js";
 import { keyboard } from "./keyboard.js";
+import { settings } from "./views/settings.js";
 import { source } from "./views/source.js";
 import { sources } from "./views/sources.js";
 
 const VIEWS = [["", "Overview", overview], ["budget", "Budget", budget], ["sources", "Sources", sources],
-  ["add", "Add", add], ["news", "News", news], ["hosts", "Hosts", hosts], ["replication", "Replication", replication], ["events", "Events", events], ["people", "People", people]];
+  ["add", "Add", add], ["news", "News", news], ["hosts", "Hosts", hosts], ["replication", "Replication", replication], ["events", "Events", events], ["settings", "Settings", settings], ["people", "People", people]];
 const place = document.getElementById("view");
 let leave = () => {};
 let turn = 0;

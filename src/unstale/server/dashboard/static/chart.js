@@ -13,7 +13,7 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
  * Draw into an element: `xs`, and series of {name, values, colour, dash, band, points, show}.
  * `said` is what a reader who cannot see it is told. Returns a way to take it down.
  */
-export function chart(into, xs, series, { said, height = 220, time = true, logX = false, logY = false, y, x, xName = "", range, yTicks }) {
+export function chart(into, xs, series, { said, height = 220, time = true, logX = false, logY = false, y, x, xName = "", range, yTicks, at = xs.length - 1 }) {
   let plot = null;
   const axis = { stroke: () => colour("muted"), grid: { stroke: () => colour("line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
   const options = () => ({
@@ -31,10 +31,10 @@ export function chart(into, xs, series, { said, height = 220, time = true, logX 
     bands: series.flatMap((one, i) => (one.band ? [{ series: [i + 1, i + 2], fill: () => colour("band") }] : [])),
     // A stretch of time is dragged over to see it larger; a double click shows all again.
     cursor: { drag: { x: time, y: false, setScale: true } },
-    // The newest values where nobody points at others.
+    // The newest values, or those at a place of note, where nobody points at others.
     hooks: {
-      ready: [(made) => made.setLegend({ idx: xs.length - 1 })],
-      setCursor: [(made) => { if (!(made.cursor.left >= 0)) made.setLegend({ idx: xs.length - 1 }); }],
+      ready: [(made) => made.setLegend({ idx: at })],
+      setCursor: [(made) => { if (!(made.cursor.left >= 0)) made.setLegend({ idx: at }); }],
     },
   });
   const draw = () => {

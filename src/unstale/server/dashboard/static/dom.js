@@ -47,6 +47,9 @@ export function note(text, bad = false, action = null, wait = bad ? 10000 : 5000
   return shown;
 }
 
+/** Text of a cell that may have several lines. */
+export const long = (text) => h("span", { class: "long" }, text);
+
 /** Words between commas, each once. */
 export const words = (text) => [...new Set(text.split(",").map((one) => one.trim()).filter(Boolean))];
 

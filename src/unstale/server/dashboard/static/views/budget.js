@@ -40,7 +40,7 @@ export async function budget(place, context) {
       { name: "freshness", values: found.map((one) => one.freshness), colour: "accent" },
       { name: "today", values: only(today), colour: "good", points: 12 },
       ...(wanted === today ? [] : [{ name: "wanted", values: only(wanted), colour: "warn", points: 12 }]),
-    ], { time: false, logX: true, xName: "polls a day", x: (value) => count(value, 2), y: (value) => percent(value, 0), height: 260,
+    ], { time: false, logX: true, xName: "polls a day", x: (value) => count(value, 2), y: (value) => percent(value, 0), height: 260, at: found.findIndex((one) => one.budget_per_day === wanted.budget_per_day),
       said: `Freshness against budget: today ${many(today.budget_per_day, "poll")} a day give ${percent(today.freshness)}.` });
   }
 

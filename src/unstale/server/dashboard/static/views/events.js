@@ -1,7 +1,7 @@
 // The log: what polls found, newest first, as it happens.
 
 import { get } from "../api.js";
-import { fill, h, table } from "../dom.js";
+import { fill, h, long, table } from "../dom.js";
 import { short } from "../format.js";
 import { live } from "../live.js";
 
@@ -14,7 +14,7 @@ export async function events(place, context) {
   let asked = 0;
   const draw = () => fill(rows, table("Events", ["Time", "Event", "Meaning", "Source"], all.filter((one) => !which.value || one.event === which.value).map((one) => [
     h("time", { datetime: one.at }, new Date(one.at).toLocaleString()),
-    h("span", { class: `tag ${one.event.slice(5)}` }, one.event), MEANING[one.event] ?? "",
+    h("span", { class: `tag ${one.event.slice(5)}` }, one.event), long(MEANING[one.event] ?? ""),
     h("a", { href: `#/sources/${one.source}`, title: one.address }, short(one.address) || `source ${one.source}`),
   ]), "Nothing has been polled yet."));
   const read = async () => {

@@ -125,7 +125,7 @@ export async function overview(place, context) {
       history().catch(() => {});
     } }, name)));
   // Everything that has a place is there before it is shown, so that nothing moves; what takes longer comes last.
-  const first = await Promise.all([course(), get("/api/v1/status")]);
+  const first = await Promise.all([course(), get("/api/v1/status", { known: true })]);
   if (!context.current()) return;
   fill(place, h("h1", {}, "Overview"), parts.hero, choose, parts.tiles, h("section", { class: "card" }, parts.curve),
     h("section", { class: "card" }, parts.work), parts.collections, h("section", { class: "card" }, parts.worst), h("section", { class: "card" }, parts.given));
@@ -135,7 +135,8 @@ export async function overview(place, context) {
   await history(first[0]);
   given().catch(failed(parts.given));
   const timer = setInterval(() => { if (!document.hidden) history().catch(() => {}); }, 30000);
-  let told = Date.now();
+  // What was known may be from the last visit: it is asked for anew with the first sign of life.
+  let told = 0;
   const onStatus = () => { if (!document.hidden && Date.now() - told > 5000) { told = Date.now(); fleet().catch(() => {}); } };
   live.addEventListener("status", onStatus);
   context.ending(() => { clearInterval(timer); live.removeEventListener("status", onStatus); });

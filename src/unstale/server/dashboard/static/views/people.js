@@ -1,12 +1,15 @@
-// Who is logged in, and what was changed lately: for operators.
+// Who is logged in, which programs may ask, and who changed what: for operators.
 
 import { get, operator, send } from "../api.js";
-import { field, fill, h, note, table } from "../dom.js";
+import { field, fill, h, long, note, table } from "../dom.js";
 import { ago, due } from "../format.js";
+
+// Edits that are read at a time.
+const PART = 50;
 
 export async function people(place, context) {
   if (!operator()) { fill(place, h("h1", {}, "People"), h("p", {}, "Log in as operator to see who is logged in.")); return; }
-  const [{ sessions, done }, programs] = await Promise.all([get("/dashboard/people"), get("/dashboard/tokens")]);
+  const [{ sessions }, programs, log] = await Promise.all([get("/dashboard/people"), get("/dashboard/tokens"), get("/api/v1/audit", { limit: PART })]);
   if (!context.current()) return;
   const end = (mark) => async () => {
     try { await send("POST", "/dashboard/people/end", { mark }); note("That login has ended."); } catch (error) { note(error.message, true); }
@@ -16,8 +19,23 @@ export async function people(place, context) {
     h("section", { class: "card" }, h("h2", {}, "Logged in"), table("Logins", ["Who", "Role", "From", "Since", ""], sessions.map((one) => [one.name, one.role, one.place || "unknown", ago(one.since),
       one.own ? "this is you" : h("button", { type: "button", class: "quiet", onclick: end(one.mark) }, "End")]), "Nobody has logged in.")),
     tokens(programs, context),
-    h("section", { class: "card" }, h("h2", {}, "Changed lately"), table("What was changed", ["When", "Who", "What"], done.map((one) => [ago(one.at), one.who, one.what]), "Nothing was changed since the server started."),
-      h("p", { class: "muted" }, `${done.length ? "Since the server started. " : ""}With --log-json everything is in the server's log.`)));
+    changed(log, context));
+}
+
+/** The log of edits, with a button for older ones. */
+function changed(log, context) {
+  const place = h("section", { class: "card" });
+  const draw = (all, more) => fill(place, h("h2", {}, "Who changed what"),
+    table("What was changed", ["When", "Who", "What"], all.map((one) => [h("time", { datetime: one.at, title: new Date(one.at).toLocaleString() }, ago(one.at)), one.who, long(one.what)]), "Nothing was changed yet."),
+    h("p", { class: "muted" }, "By command, in the browser and over the API; the store keeps the newest 10,000."),
+    more ? h("button", { type: "button", class: "quiet", onclick: async () => {
+      try {
+        const found = await get("/api/v1/audit", { limit: PART, before: more });
+        if (context.current()) draw([...all, ...found.edits], found.more);
+      } catch (error) { note(error.message, true); }
+    } }, "Older ones") : null);
+  draw(log.edits, log.more);
+  return place;
 }
 
 /** Tokens for programs: what they may do, and a form for a new one, which is shown once. */

@@ -1,0 +1,250 @@
+"""The fleet of a worker: the sources of the shards that it holds, in memory as an engine has all of its own.
+
+Rules of this file:
+1. What concerns the fleet as a whole comes from the planner: price, mean interval, the learner's shared state. Due
+   times here follow the price, and the store is told of them.
+2. What polls teach of the fleet as a whole is gathered, and passed on as a lesson; nothing is taught twice.
+3. Once a shard was lost nothing is begun until everything is read anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from unstale.core.checks import Floats
+from unstale.core.learning.state import WIDTH, restore
+from unstale.engine.config import EngineConfig, scheduler_of
+from unstale.engine.contracts import promised
+from unstale.engine.held_host_limits import HeldHostLimits
+from unstale.engine.lessons import tallied
+from unstale.engine.loading import LoadedFleet
+from unstale.engine.published_plan import PublishedPlan
+from unstale.engine.pushing import still_hinted
+from unstale.engine.said_settings import SAID, fields_said
+from unstale.engine.store_executor import StoreExecutor
+from unstale.engine.tallies import packed, standing_of
+from unstale.keeper.scheduler import Integers, Scheduler
+from unstale.keeper.spending import seconds_to_next_look
+from unstale.logs import Tell
+from unstale.ports import LEARNER, Clock, SharedStore
+
+#: batches of which a worker remembers how sources stood, until it can tell: parts are read anew in any case
+MOST_TALLIES = 100
+#: seconds between two looks at due times at least, and times as long as one took; within which what waits should go
+FOLLOW, PART, BACKLOG = 1.0, 20.0, 10.0
+#: what the last look counts in the demand
+SMOOTH = 0.2
+#: the share by which the mean interval may move before the fleet is read anew
+MOVED = 0.01
+
+
+class HeldFleet(LoadedFleet):
+    """The sources of held shards with what is known of them, and a share of the budget; keeps `Learning`."""
+
+    def __init__(
+        self,
+        executor: StoreExecutor[SharedStore],
+        config: EngineConfig,
+        clock: Clock,
+        host_limits: HeldHostLimits,
+        tell: Tell,
+    ) -> None:
+        # The allowance for first polls is shared out with the budget.
+        super().__init__(executor, replace(config, first_rate=0.0), clock, host_limits, tell)
+        self._shared, self._limits = executor, host_limits
+        #: first polls per second with an allowance: as the settings give it, and as it is now
+        self._first_given = self._first_rate = config.first_rate
+        self.plan = PublishedPlan()
+        self.bucket.set(0.0, 1.0)
+        #: the shards that are held, as they were taken; whether one was lost since the fleet was read
+        self.epochs: Mapping[int, int] = {}
+        self.lost = True
+        #: the shared state that was told last, and the one that is gone by; the mean interval that is
+        self._told_state, self._state, self._scale = b"", b"", 0.0
+        self._passed_on: Floats | None = None
+        self._unsent = np.zeros(1)
+        self._follow_at, self._demand = -math.inf, 0.0
+        #: sources that were sent away from a busy host since they were polled last, in that order
+        self.sent: dict[int, None] = {}
+        #: the rows of a batch with how they stood before it, and what is to be told of batches
+        self._batch: tuple[Integers, Floats] | None = None
+        self._tallies: list[bytes] = []
+
+    def hear(self, plan: PublishedPlan, share: float, epochs: Mapping[int, int], state: bytes) -> bool:
+        """What a sign of life brought; whether a shard was lost or taken."""
+        self.plan = plan
+        self.bucket.set(share, plan.burst_of(share))
+        self.outdated |= abs(plan.scale - self._scale) > MOVED * self._scale
+        self._told_state = state
+        if epochs == self.epochs:
+            return False
+        self.lost = self.lost or any(epochs.get(shard) != epoch for shard, epoch in self.epochs.items())
+        self.epochs, self.outdated = dict(epochs), True
+        return True
+
+    def amend(self, settings: Mapping[str, bytes], hosts: tuple[str, ...] | None = None) -> None:
+        """Go by what the settings give and operators have said to the store since."""
+        super().amend(settings, hosts)
+        self._first_rate = fields_said(settings.get(SAID, b"")).get("first_rate", self._first_given)
+        self.config = replace(self.config, first_rate=0.0)
+
+    def shift(self, by: float) -> None:
+        """The clock was set: due times that no longer make sense are made anew when the fleet is read."""
+        self._follow_at += by
+        self.bucket.shift(by)
+        self.outdated = True
+
+    async def relearn(self) -> None:
+        """Read the sources of the held shards from the store."""
+        async with self.lock:
+            owner, plan, self.stirred = self.config.owner, self.plan, False
+            self._keep_lesson()
+            standing, self._promises, pushes = await self._shared.do(
+                lambda store: (store.held_fleet(owner, WIDTH), promised(store, self.config.contracts), store.pushes()),
+                long=True,
+            )
+            now, few = self._clock.now(), float(standing.cost[~standing.paused].sum())
+            config = replace(
+                self.config,
+                hosts=standing.hosts,
+                budget=few / plan.scale if few > 0.0 else 1.0,
+                objective=plan.objective or self.config.objective,
+            )
+            before = self.scheduler.due_times()
+            scheduler, late = await self._shared.aside(scheduler_of, standing, config, now, self._limits)
+            scheduler.asked_since(before)
+            scheduler.asked[still_hinted(scheduler, pushes)] = True
+            scheduler.asked[late] = False
+            scheduler.price = plan.price or scheduler.price
+            self.scheduler, self.config = scheduler, replace(self.config, hosts=standing.hosts)
+            self._longest = scheduler.learner.columns.longest.copy()
+            self.keep_promises()
+            self.dear()
+            self.taken = np.zeros(len(scheduler.ids), np.bool_)
+            self.take(self.rows([claim.source for claim in self.held()]))
+            self._told_state = self._state = standing.settings.get(LEARNER, b"")
+            self._scale = plan.scale
+            self._passed_on = tallied(scheduler.learner.timing)
+            if len(late):
+                ids, due, was = scheduler.ids[late].tolist(), scheduler.due_at[late].tolist(), standing.due[late]
+                await self._shared.do(lambda store: store.set_due(ids, due, was=was.tolist()))
+        self.outdated, self.lost, self._follow_at = False, False, -math.inf
+        self._tell("loaded", {"sources": len(self.scheduler.ids)})
+
+    async def look_around(self) -> None:
+        """Has another process written, or a sign of life brought something new? Then the fleet goes by it."""
+        if (seen := self._shared.moved()) != self._seen:
+            self._seen, self.stirred = seen, True
+        if self.outdated:
+            await self.relearn()
+        elif self._told_state != self._state:
+            await self._hear_state()
+
+    async def _hear_state(self) -> None:
+        """What is learned of the fleet as a whole was reviewed: what is recorded next was learned under that."""
+        async with self.lock:
+            settings = (await self._shared.do(lambda store: store.columns_of([], WIDTH))).settings
+            learner, state = self.scheduler.learner, settings.get(LEARNER, b"")
+            self._keep_lesson()
+            lives = learner.shared.half_lives.copy()
+            if restore(learner, state):
+                learner.shared.half_lives[:] = lives
+            self._told_state = self._state = state
+            self._passed_on = tallied(learner.timing)
+
+    async def follow(self, now: float) -> None:
+        """Due times follow the price."""
+        if now < self._follow_at or not len(self.scheduler.ids):
+            return
+        async with self.lock:
+            scheduler, plan = self.scheduler, self.plan
+            scheduler.price = plan.price
+            self.cap_hosts()
+            self.keep_promises()
+            self.dear()
+            look = seconds_to_next_look(scheduler.learner.columns.cost, plan.scale, plan.rate)
+            begun = self._clock.now()
+            rows, due = await self._shared.aside(_moves, scheduler, now, look)
+            # Who was sent away from a busy host has its turn there, whatever the price does meanwhile.
+            others = ~np.isin(rows, self.rows(list(self.sent)))
+            rows, due = rows[others], due[others]
+            if len(rows):
+                ids, was = scheduler.ids[rows].tolist(), scheduler.due_at[rows].tolist()
+                await self._shared.do(lambda store: store.set_due(ids, due.tolist(), was=was))
+                scheduler.moved(rows, due)
+        self._follow_at = now + max(FOLLOW, PART * (self._clock.now() - begun))
+
+    def leave_alone(self, sources: Sequence[int]) -> None:
+        """Begin no more polls of these: others are to have them."""
+        self.taken[self.rows(sources)] = True
+
+    def demand(self, now: float) -> float:
+        """What polls of its sources should cost per second, at today's price, and for those that wait already; lately.
+
+        To be asked once with every sign of life.
+        """
+        scheduler = self.scheduler
+        columns, awake = scheduler.learner.columns, scheduler.awake() & (scheduler.learner.columns.interval > 0.0)
+        late = (scheduler.due_at <= now) & ~scheduler.paused & ~self.taken
+        steady = float((columns.cost[awake] / columns.interval[awake]).sum())
+        found = steady + float(columns.cost[late].sum()) / BACKLOG
+        self._demand += (SMOOTH if self._demand > 0.0 else 1.0) * (found - self._demand)
+        return self._demand
+
+    @property
+    def unit(self) -> str:
+        """What the budget counts, as the planner tells."""
+        return self.plan.cost_in
+
+    @property
+    def first_rate(self) -> float:
+        """First polls per second that have an allowance of their own."""
+        return self._first_rate
+
+    async def scheduler_for(self, sources: Sequence[int]) -> Scheduler:
+        """One scheduler knows them all; how they stand is remembered where the planner has sketches of them."""
+        rows = self.rows(sources)
+        self._batch = (rows, standing_of(self.scheduler, rows)) if self.plan.in_parts else None
+        return self.scheduler
+
+    def recorded(self, sources: Sequence[int], late: int, beyond: float) -> None:
+        """If a claim was lost, the store has not learned what we have."""
+        super().recorded(sources, late, beyond)
+        if self._batch is not None and not late and len(self._tallies) < MOST_TALLIES:
+            rows, before = self._batch
+            after = standing_of(self.scheduler, rows)
+            self._tallies.append(packed(self.scheduler.ids[rows], self._clock.now(), before, after))
+
+    def tally(self) -> bytes:
+        """How sources stood before and after the polls that were recorded since this was asked last."""
+        told, self._tallies = b"".join(self._tallies), []
+        return told
+
+    def lesson(self) -> Floats | None:
+        """What polls have taught of the fleet as a whole since this was asked last; None if there is no state yet."""
+        if self._passed_on is None:
+            return None
+        counters = tallied(self.scheduler.learner.timing)
+        lesson: Floats = counters - self._passed_on + self._unsent
+        self._passed_on, self._unsent = counters, np.zeros(1)
+        return lesson
+
+    def keep(self, lesson: Floats) -> None:
+        """This could not be passed on yet."""
+        self._unsent = self._unsent + lesson
+
+    def _keep_lesson(self) -> None:
+        if (lesson := self.lesson()) is not None:
+            self._unsent = lesson
+
+
+def _moves(scheduler: Scheduler, now: float, look: float) -> tuple[Integers, Floats]:
+    scheduler.press_hosts(now, now + look)
+    rows, due = scheduler.moves(now, now + 2.0 * look)
+    # Who is due already stays so.
+    later = (due > now) | (scheduler.due_at[rows] > now)
+    return rows[later], due[later]
