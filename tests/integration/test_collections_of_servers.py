@@ -17,8 +17,9 @@ from support import mariadb
 from support.asgi import Kept
 from support.looking import Looking
 from support.patience import BUSY
+from support.ports import free_port
 from support.postgres import postgres
-from support.real_caches import free_port, running, tool
+from support.real_caches import running, tool
 from unstale.adapters.postgres_crew import PostgresCrew
 from unstale.cli.main import unstale as cli
 from unstale.origin.server import Origin

@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ import pytest
 
 from support.documents import PAGES, ROOT, files, name, typed
 from support.patience import BUSY
+from support.ports import free_port
 from unstale.origin.server import Origin
 from unstale.origin.site import Site
 
@@ -83,12 +83,6 @@ FOLLOWED = [
 ]
 FEEDS = """<opml version="2.0"><body><outline text="a" xmlUrl="SITE/feed/1"/><outline text="b" xmlUrl="SITE/feed/2"/>
 </body></opml>"""
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 class Reader:

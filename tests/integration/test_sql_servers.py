@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from support.mariadb import MISSING, mariadb
+from support.ports import free_port
 from support.postgres import PATIENCE, Postgres, postgres, programs, run
 from support.sql_copies import account, duck, fetched
 from support.worker_crew import until
@@ -55,8 +55,7 @@ def serve(folder: Path, address: str, port: int) -> None:
 
 def test_a_standby_is_read_while_one_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sql_division, "LARGE", 10)
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
+    port = free_port()
     with postgres() as primary:
         primary.run("CREATE ROLE reader LOGIN", "GRANT pg_read_all_data TO reader")
         primary.run("CREATE TABLE orders AS SELECT i AS id FROM generate_series(1, 1000) i")

@@ -101,7 +101,7 @@ def _installed() -> Path:
 @cache
 def _new() -> Path:
     """A folder of servers' data as it is at first, and of their programs where need be: a copy is made faster."""
-    folder = _folder()
+    folder = new_folder("pg")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     # Nobody sees into a home of root, and gets a copy.
     if os.geteuid() == 0 and not _open_to_all(_installed() / "bin"):
@@ -122,10 +122,10 @@ def _programs_in(folder: Path) -> Path:
     return copied if copied.is_dir() else _installed() / "bin"
 
 
-def _folder() -> Path:
+def new_folder(prefix: str) -> Path:
     """A new folder of whoever runs the server."""
     # A short path, for that of a socket must not have more than about a hundred characters.
-    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp" if len(tempfile.gettempdir()) > 60 else None))
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp" if len(tempfile.gettempdir()) > 60 else None))
     if os.geteuid() == 0:
         shutil.chown(folder, "nobody")
     return folder
@@ -138,7 +138,7 @@ def _open_to_all(path: Path) -> bool:
 @contextmanager
 def postgres() -> Iterator[Postgres]:
     """A server as long as the context lasts."""
-    folder = _folder()
+    folder = new_folder("pg")
     try:
         # With owners and rights.
         subprocess.run(["cp", "-a", _new() / "data", folder / "data"], check=True)

@@ -15,18 +15,14 @@ from pathlib import Path
 import pytest
 import requests
 
+from support.ports import free_port
+
 
 def tool(name: str) -> str:
     path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
     if path is None:
         pytest.skip(f"{name} is not installed")
     return path
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def reachable(port: int, process: subprocess.Popen[bytes]) -> None:

@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from support.ports import free_port
+
 #: Linux's option for times of arrival in nanoseconds, and the message that carries them
 STAMPS = 35
 _HEAD = re.compile(rb"GET (\S+) HTTP.*?\r\n\r\n", re.DOTALL)
@@ -22,10 +24,9 @@ class StampedOrigin:
     def __init__(self, hosts: list[str]) -> None:
         self.log: list[tuple[float, str, str]] = []
         self._listeners: list[socket.socket] = []
-        self.port = 0
+        self.port = free_port()
         for host in hosts:
             listener = socket.create_server((host, self.port), backlog=64)
-            self.port = listener.getsockname()[1]
             self._listeners.append(listener)
             threading.Thread(target=self._accept, args=(listener, host), daemon=True).start()
 

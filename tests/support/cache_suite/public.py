@@ -10,13 +10,13 @@ import asyncio
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from support.ports import free_port
 from unstale.adapters.addresses import Gate
 from unstale.adapters.http_upstream import HttpUpstream
 from unstale.server.proxy.app import Proxy
@@ -32,18 +32,11 @@ net.Server.prototype.listen = function (port, ...more) {
 """
 
 
-def _port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-        return number
-
-
 async def run(directory: Path) -> dict[str, Any]:
     """The suite's own verdicts by test: True, or why not."""
     node = shutil.which("node")
     assert node is not None, "node is not installed"
-    origin, port = _port(), _port()
+    origin, port = free_port(), free_port()
     settings = {
         "npm_config_protocol": "http",
         "npm_config_port": str(origin),
