@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import field
+from fnmatch import fnmatchcase
 from typing import Any
+from urllib.parse import urlsplit
 
 from unstale.adapters.normalise import Normaliser
 from unstale.adapters.store_checks import LONGEST_ADDRESS, check_listings
@@ -20,7 +22,7 @@ from unstale.errors import InputError, require, sentence
 from unstale.frozen import dataclass
 from unstale.kinds import check_options, known_kind
 from unstale.ports import Listing
-from unstale.secrecy import secret_parameter, variable
+from unstale.secrecy import NAMED_PART, REFERENCE, secret_parameter, variable
 
 #: visible ASCII without the colon that ends a name
 _HEADER = re.compile(r"[!-9;-~]+")
@@ -32,6 +34,8 @@ _NORMALISE = {
 }
 #: of those, the lists that hold no texts
 _PAIRS = ("between",)
+#: options in which a dollar sign means itself
+_AS_WRITTEN = ("title", "tags", "normalise", "triggers", "query")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,8 @@ add its folder if it may be polled
     means: Means = field(default_factory=Means)
     #: what the store says of the source already, if it does: what an older version has taken may stay
     old: Listing | None = None
+    #: which names of the environment may be written, as patterns; None: all, for who may read it anyway
+    names: tuple[str, ...] | None = None
 
     def __call__(self, address: str, kind: str, options: Mapping[str, Any]) -> str:
         """The address in its one spelling, or InputError."""
@@ -60,6 +66,8 @@ add its folder if it may be polled
         checked_address(found)
         if self.old is None or found != self.old.address:
             _no_secret(found)
+        if self.names is not None:
+            self._granted_names(found, options, web="http" in about.schemes)
         if options:
             check_options(about, options, self.old.options if self.old else None)
             checked_options(options)
@@ -67,7 +75,38 @@ add its folder if it may be polled
 
     def changing(self, old: Listing) -> Admission:
         """The check of what is to be said of a source that is listed."""
-        return Admission(self.means, old)
+        return Admission(self.means, old, self.names)
+
+    def _granted_names(self, address: str, options: Mapping[str, Any], web: bool) -> None:
+        """Refuse names of the environment that are not granted: whoever writes an address says who gets what is filled
+        in. What was there before may stay, at the place where it was."""
+        old = self.old
+        same = old is not None and urlsplit(address)[:2] == urlsplit(old.address)[:2]
+        before = _names(old.address, old.options, web) if old is not None and same else ()
+        for name in _names(address, options, web):
+            require(
+                name in before or any(fnmatchcase(name, one) for one in self.names or ()),
+                "name",
+                f"${name[:80]}",
+                "is not granted to those who write over the network",
+                "list it in environment, under [server] in the settings, or use `unstale add` there",
+            )
+
+
+def _names(address: str, options: Mapping[str, Any], web: bool) -> set[str]:
+    """The names of the environment in what is filled in when a source is polled, however it nests."""
+    said = [value for name, value in options.items() if name not in _AS_WRITTEN]
+    said += [found[0] for found in NAMED_PART.finditer(address)] if web else [address]
+    return names_in(said)
+
+
+def names_in(said: object) -> set[str]:
+    """The names of the environment in texts, however they nest.
+
+    >>> sorted(names_in({"headers": {"X-Key": "$KEY", "Authorization": "Bearer ${TOKEN}"}}))
+    ['KEY', 'TOKEN']
+    """
+    return {found.strip("${}") for found in REFERENCE.findall(str(said))}
 
 
 def checked_address(address: str) -> None:

@@ -80,9 +80,12 @@ def apis_of(settings: Settings) -> tuple[ApiTerms, ...]:
     )
 
 
-def admission_of(settings: Settings) -> Admission:
-    """The check of a source that is to be listed, by what the settings grant; every face calls this one."""
-    return Admission(means_of(settings))
+def admission_of(settings: Settings, names: tuple[str, ...] | None = None) -> Admission:
+    """The check of a source that is to be listed, by what the settings grant; every face calls this one.
+
+    `names` are those of the environment that may be written; None: all.
+    """
+    return Admission(means_of(settings), names=names)
 
 
 class Fetchers:

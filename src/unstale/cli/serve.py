@@ -188,7 +188,7 @@ async def run(
     with ExitStack() as opened:
         shelf = read_store(settings)
         opened.callback(shelf.close)
-        service = service_of(settings)
+        service = service_of(settings, afar=True)
         opened.callback(service.close)
         asker = StoreAsker(service, shelf, time.time)
         numeric, port = place(host, port)

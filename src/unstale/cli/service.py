@@ -92,24 +92,26 @@ def _me() -> str:
         return "somebody, by command"
 
 
-def service_of(settings: Settings) -> FleetService:
-    """The service of the settings' store: it reads, and writes where it is told to."""
+def service_of(settings: Settings, *, afar: bool = False) -> FleetService:
+    """The service of the settings' store: it reads, and writes where it is told to, `afar` if over the network."""
     from unstale.service import FleetService
 
-    return FleetService(read_store(settings), terms_of(settings), writing=lambda: write_store(settings))
+    return FleetService(read_store(settings), terms_of(settings, afar=afar), writing=lambda: write_store(settings))
 
 
-def terms_of(settings: Settings) -> Terms:
-    """What the settings say, as far as the service needs it."""
+def terms_of(settings: Settings, *, afar: bool = False) -> Terms:
+    """What the settings say, as far as the service needs it; `afar`: for those who write over the network."""
     from unstale.cli.engine_terms import config_of, rules_of
     from unstale.service import Terms
 
     @cache
     def admission() -> Admission:
         # Asked for by those who add sources: then once, and only they need all kinds of fetchers.
+        from unstale.adapters.admission import names_in
         from unstale.cli.fetchers import admission_of
 
-        return admission_of(settings)
+        granted = (*settings.server.environment, *names_in(settings.defaults.headers)) if afar else None
+        return admission_of(settings, granted)
 
     return Terms(
         config=config_of(settings),

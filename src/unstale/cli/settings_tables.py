@@ -97,6 +97,11 @@ class Server:
     names: tuple[str, ...] = setting(
         [], forms.texts, "Names besides localhost by which clients on this machine, or a proxy there, may call it."
     )
+    environment: tuple[str, ...] = setting(
+        [],
+        forms.texts,
+        "Environment variables that may be named by who adds sources over the network, like GITHUB_*.",
+    )
     weigh: bool = setting(False, forms.flag, "Whether sources weigh more the more their copies are read.")
     reader_password: str = setting(
         "", forms.reference, "The environment variable with a password for looking at the dashboard, as $NAME."

@@ -130,3 +130,39 @@ def test_caches_may_be_asked_early_where_the_owner_says_so() -> None:
         check_options(KINDS["http"], {"early": "yes"})
     with pytest.raises(InputError, match="early"):
         check_options(KINDS["sql"], {"early": True})
+
+
+@pytest.mark.parametrize(
+    ("address", "kind", "options"),
+    [
+        ("https://a.example/?x=$SECRET", "http", {}),
+        ("https://a.example/${SECRET}/x", "feed", {}),
+        ("https://a.example/", "http", {"headers": {"X-Key": "Bearer ${SECRET}"}}),
+        ("postgresql://me:$SECRET@a.example/shop#orders", "sql", {}),
+        ("https://a.example/", "browser", {"headers": {"X-Key": "$SECRET"}}),
+    ],
+)
+def test_over_the_network_only_granted_names_of_the_environment_count(
+    address: str, kind: str, options: dict[str, Any]
+) -> None:
+    Admission()(address, kind, options)
+    Admission(names=("OTHER", "SEC*"))(address, kind, options)
+    for names in ((), ("OTHER", "ECRET", "SECRE", "secret")):
+        with pytest.raises(InputError, match=r"name \$SECRET is not granted to those who write over the network: "):
+            Admission(names=names)(address, kind, options)
+
+
+def test_what_was_named_before_may_stay_where_it_was_and_goes_nowhere_else() -> None:
+    options = {"headers": {"X-Key": "$KEY"}}
+    check = Admission(names=()).changing(Listing("https://a.example/b", options=options))
+    assert check("https://a.example/c", "http", options) == "https://a.example/c"
+    for elsewhere in ("https://b.example/b", "http://a.example/b", "https://a.example:8443/b"):
+        with pytest.raises(InputError, match=r"\$KEY is not granted"):
+            check(elsewhere, "http", options)
+    with pytest.raises(InputError, match=r"\$OTHER is not granted"):
+        check("https://a.example/b", "http", {"headers": {"X-Key": "$OTHER"}})
+
+
+def test_where_a_dollar_means_itself_nothing_is_asked_for() -> None:
+    said = {"title": "$A", "normalise": {"patterns": ["costs $USD"]}, "tags": ["$B"]}
+    assert Admission(names=())("https://a.example/odata?$top=5", "http", said) == "https://a.example/odata?$top=5"
