@@ -11,7 +11,7 @@ AUDIT := .venv-audit$(VERSION)
 PIP_FLAGS := --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check slow everywhere mutants wheel audit fuzz chaos environment soak walk lint linted formatted typed layered compiled bench profile screenshots docs lock clean
+.PHONY: help demo test check slow everywhere mutants wheel audit fuzz chaos environment soak walk lint linted formatted typed layered compiled tested bench profile screenshots docs lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -36,8 +36,9 @@ $(AUDIT)/.ready: requirements/audit.lock
 demo: $(RUN)/.ready  ## see it work: changing sources, an engine, a live panel
 	$(RUN)/bin/unstale demo
 
-test: $(DEV)/.ready lint  ## everything: lint, types, rooms, docs, all tests
-	$(DEV)/bin/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --hypothesis-profile full
+test: $(DEV)/.ready  ## everything: lint, types, rooms, docs, all tests
+	@$(MAKE) --no-print-directory -j 4 compiled layered linted formatted
+	@$(MAKE) --no-print-directory -j 2 typed tested
 
 check: $(DEV)/.ready lint  ## lint, types, rooms and the fast tests, in under a minute
 	$(DEV)/bin/python -m pytest -n 2 --dist worksteal -q -m "not slow"
@@ -83,6 +84,9 @@ formatted:
 	$(DEV)/bin/ruff format --check
 typed:
 	$(DEV)/bin/mypy
+# all tests, beside the types: those take a core alone for a minute where nothing is cached
+tested:
+	$(DEV)/bin/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --hypothesis-profile full
 layered:
 	$(DEV)/bin/lint-imports --no-cache
 compiled:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 import unstale
+from unstale.core.carousel import carousel
 from unstale.core.processes import Constant, Poisson
 from unstale.core.trace import Trace
 from unstale.sim.backtest.run import backtest
@@ -49,3 +50,4 @@ if __name__ == "__main__":
     brain()
     simulators()
     unstale.plan(rates=np.linspace(0.1, 9.0, 3000), budget=500.0)
+    carousel(np.linspace(0.1, 9.0, 30), 20_000)

@@ -10,6 +10,7 @@ Rules of this file:
 from __future__ import annotations
 
 import heapq
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -18,12 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unstale.core.checks import numbers
+from unstale.core.compiling import kept
 from unstale.errors import require
 
 Slots = NDArray[np.intp]
 
-#: fewer slots than this are laid out faster than a compiler starts
-WORTH_COMPILING = 1_000_000
+#: fewer slots than this are laid out faster than a compiler is loaded; and where one is loaded already
+WORTH_LOADING, WORTH_COMPILING = 1_000_000, 10_000
 #: spare room for 1/3 and its like: a release counts as reached when it is this close
 ALMOST = 1.0 - 2.0**-50
 
@@ -74,7 +76,7 @@ class Carousel:
         return taken
 
     def _block(self, slots: int) -> Slots:
-        compiled = _compiled() if slots >= WORTH_COMPILING else None
+        compiled = _compiled() if slots >= (WORTH_COMPILING if "numba" in sys.modules else WORTH_LOADING) else None
         if compiled is not None:
             out = np.empty(slots, np.intp)
             compiled(self._share, self._total, self._polled, self._slot, out)
@@ -125,8 +127,6 @@ def _lay_out(share: Any, total: float, polled: Any, slot: int, out: Any) -> None
 def _compiled() -> Callable[..., None] | None:
     """`_lay_out` as machine code, or None where numba is not installed."""
     try:
-        import numba
+        return kept(_lay_out, error_model="numpy", nogil=True)
     except ImportError:
         return None
-    jitted: Callable[..., None] = numba.njit(_lay_out, error_model="numpy", nogil=True)
-    return jitted
