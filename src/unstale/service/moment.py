@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 from threading import Lock
 from typing import Any
 
@@ -202,8 +202,14 @@ class Moment:
     ) -> list[SourceView]:
         """These rows one by one, those that are listed, in the order given."""
         standing, seen, waits, factor = self.standing, self.seen, self.intervals(rows), self.surcharge(rows)
-        told, (low, high) = reasons or {}, self._rates_within(rows)
-        believed = (seen.fresh[rows], seen.age[rows], seen.change_rate[rows], low, high, waits, factor)
+        told, places = reasons or {}, np.arange(len(rows))
+        within = cache(lambda: self._rates_within(rows))
+
+        def likely(place: int) -> tuple[float, float]:
+            low, high = within()
+            return float(low[place]), float(high[place])
+
+        believed = (seen.fresh[rows], seen.age[rows], seen.change_rate[rows], places, waits, factor)
         known = (standing.last[rows], standing.found[rows], standing.due[rows], standing.failures[rows])
         return [
             SourceView(
@@ -211,8 +217,7 @@ class Moment:
                 fresh=fresh,
                 age=age,
                 change_rate=change_rate,
-                low=least,
-                high=most,
+                within=partial(likely, place),
                 interval=wait,
                 waits_for=self._waits_for(row, wait, dearer),
                 surcharge=dearer,
@@ -222,7 +227,7 @@ class Moment:
                 failures=failures,
                 reason=told.get(source, ""),
             )
-            for row, source, fresh, age, change_rate, least, most, wait, dearer, last, found, due, failures in zip(
+            for row, source, fresh, age, change_rate, place, wait, dearer, last, found, due, failures in zip(
                 *map(np.ndarray.tolist, (rows, standing.source[rows], *believed, *known)), strict=True
             )
             if source in listings

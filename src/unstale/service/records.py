@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -47,8 +47,8 @@ class SourceView:
     fresh: float
     age: float
     change_rate: float
-    low: float
-    high: float
+    #: between which its change rate lies with probability 0.9: asked for by who shows it, for it takes SciPy
+    within: Callable[[], tuple[float, float]]
     interval: float
     waits_for: str
     surcharge: float
@@ -57,6 +57,16 @@ class SourceView:
     due_at: float
     failures: int
     reason: str = ""
+
+    @property
+    def low(self) -> float:
+        """The least change rate that is likely."""
+        return self.within()[0]
+
+    @property
+    def high(self) -> float:
+        """The largest change rate that is likely."""
+        return self.within()[1]
 
     @property
     def change_interval(self) -> float:
