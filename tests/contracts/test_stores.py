@@ -600,7 +600,7 @@ def test_of_a_feed_more_versions_are_kept(store: Any) -> None:
     assert (store.versions(1), store.versions(2)) == (list(range(40, 10, -1)), [40, 39, 38])
 
 
-def test_titles_are_searched_and_costs_added_up_without_reading_sources(store: Any) -> None:
+def test_titles_are_told_and_costs_added_up_without_reading_sources(store: Any) -> None:
     said = ["Nine TRAINS", "50%_off", "Zürich trains", None, "trains"]
     paused = len(said) - 1
     store.add(
@@ -612,14 +612,17 @@ def test_titles_are_searched_and_costs_added_up_without_reading_sources(store: A
         ],
         0.0,
     )
-    assert store.search(title="trains") == [1, 3, 5]
-    assert store.search(title="TRAINS", limit=2) == [1, 3]
-    assert store.search(title="0%_O") == [2]
-    assert store.search(title="%") == [2]
-    assert store.search(title="Zürich", paused=False) == [3]
-    assert store.search(title="") == [1, 2, 3, 4, 5]
-    assert store.search(option="title") == [1, 2, 3, 5]
-    assert store.search(option="itl") == []
+    assert [(source, title) for source, _, title in store.names()] == [
+        (1, "Nine TRAINS"),
+        (2, "50%_off"),
+        (3, "Zürich trains"),
+        (4, ""),
+        (5, "trains"),
+    ]
+    store.add([Listing("http://3.example/", cost=4.5, options={"target": 0.5})], 0.0, duplicates="replace")
+    assert store.search(options=["title"]) == [1, 2, 3, 5]
+    assert store.search(options=["target", "title"], paused=False) == [1, 2, 3, 4]
+    assert store.search(options=["itl", "target"]) == [4]
     assert store.total_cost() == 1.5 + 2.5 + 3.5 + 4.5
     store.remove([1, 2, 3, 4, 5])
     assert store.total_cost() == 0.0
@@ -903,11 +906,11 @@ def test_a_server_reads_the_same_of_every_store(store: Any) -> None:
     assert len(store.recent(99)) == 6
     assert store.answered_at() == 20.0
     assert store.hosts() == [HostCount("h", 3, 1, 1), HostCount("i", 1, 0, 0)]
-    assert store.addresses() == [
-        (one, "http://h/A%1"),
-        (two, "http://h/b_2"),
-        (three, "http://i/ä"),
-        (four, "http://h/rests"),
+    assert store.names() == [
+        (one, "http://h/A%1", ""),
+        (two, "http://h/b_2", ""),
+        (three, "http://i/ä", ""),
+        (four, "http://h/rests", "news"),
     ]
     assert store.held(["http://h/A%1", "http://i/ä", "http://h/rests", "http://x/"]) == {
         "http://h/A%1": Holding(one, 20.0, (new, old)),
@@ -923,8 +926,8 @@ def test_a_server_reads_the_same_of_every_store(store: Any) -> None:
     assert store.search(limit=2) == [one, two]
     assert store.search(failing=True) == [two]
     assert store.search(failing=False, host="h") == [one, four]
-    assert store.search(tag="news") == store.search(option="tags") == [two, three]
-    assert store.search(tag="new") == store.search(option="tag") == []
+    assert store.search(tag="news") == store.search(options=["tags"]) == [two, three]
+    assert store.search(tag="new") == store.search(options=["tag"]) == []
     assert store.verify() == []
     assert store.checkpoint(one) is None
 

@@ -56,7 +56,7 @@ async def _live(folder: Path) -> None:
             await running
         changed = {member.address for member in store.members() if member.told is not None}
         assert changed == {f"{site.origin}/1"}
-        assert {address for _, address in store.addresses()} == {place, *(f"{site.origin}/{i}" for i in range(PAGES))}
+        assert {address for _, address, _ in store.names()} == {place, *(f"{site.origin}/{i}" for i in range(PAGES))}
         assert ("members", 4, 2) in {(name, facts.get("added"), facts.get("refused")) for name, facts in heard}
         store.close()
         for words, said in (

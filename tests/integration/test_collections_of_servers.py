@@ -86,7 +86,7 @@ def test_members_come_by_themselves_where_workers_share_a_store(tmp_path: Path) 
                     time.sleep(0.1)
             finally:
                 working.terminate()
-        assert {address for _, address in store.addresses()} == {
+        assert {address for _, address, _ in store.names()} == {
             place,
             *(origin.address + p for p in origin.site.paths),
         }

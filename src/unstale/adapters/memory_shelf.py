@@ -95,16 +95,15 @@ class MemoryShelf:
         kind: str | None = None,
         paused: bool | None = None,
         tag: str | None = None,
-        option: str | None = None,
+        options: Sequence[str] = (),
         failing: bool | None = None,
-        title: str | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        `tag` is one that they have, `option` the name of one, `title` a part of theirs;
-        `failing`, whether their last polls did. To go through all, ask again after the last one.
+        `tag` is one that they have, `options` names of which they have one; `failing`, whether their last polls did. To
+        go through all, ask again after the last one.
         """
         found = [
             source
@@ -115,15 +114,15 @@ class MemoryShelf:
             and kind in (None, kept.listing.kind)
             and paused in (None, kept.listing.paused)
             and (tag is None or tag in tags_of(kept.listing.options))
-            and (option is None or option in kept.listing.options)
+            and (not options or not kept.listing.options.keys().isdisjoint(options))
             and failing in (None, kept.failures > 0)
-            and (not title or _folded(title) in _folded(str(kept.listing.options.get("title", ""))))
         ]
         return found[:limit]
 
-    def addresses(self) -> list[tuple[int, str]]:
-        """Every source's id and address, ids rising."""
-        return sorted((source, kept.listing.address) for source, kept in self._sources.items())
+    def names(self) -> list[tuple[int, str, str]]:
+        """Every source's id, address and title, ids rising; empty where it has no title."""
+        listed = ((source, kept.listing) for source, kept in self._sources.items())
+        return sorted((source, one.address, str(one.options.get("title", ""))) for source, one in listed)
 
     def hosts(self) -> list[HostCount]:
         """Each host that has sources, by name."""

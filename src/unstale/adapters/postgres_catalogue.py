@@ -57,16 +57,15 @@ class PostgresCatalogue(PostgresLink):
         kind: str | None = None,
         paused: bool | None = None,
         tag: str | None = None,
-        option: str | None = None,
+        options: Sequence[str] = (),
         failing: bool | None = None,
-        title: str | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        `tag` is one that they have, `option` the name of one, `title` a part of theirs;
-        `failing`, whether their last polls did. To go through all, ask again after the last one.
+        `tag` is one that they have, `options` names of which they have one; `failing`, whether their last polls did. To
+        go through all, ask again after the last one.
         """
         asked = {
             'lower(address COLLATE "C") LIKE lower(%s COLLATE "C")': contains(text),
@@ -74,18 +73,21 @@ class PostgresCatalogue(PostgresLink):
             "kind = %s": kind,
             "paused = %s": paused,
             "options::jsonb->'tags' ? %s": tag,
-            "options::jsonb ? %s": option,
+            "options::jsonb ?| %s": list(options) or None,
             "id IN (SELECT source FROM beliefs WHERE (failures > 0) = %s)": failing,
-            'lower(options::jsonb->>\'title\' COLLATE "C") LIKE lower(%s COLLATE "C")': contains(title or ""),
         }
         given = {clause: value for clause, value in asked.items() if value is not None}
         where = " AND ".join(["id > %s", *given])
         query = f"SELECT id FROM sources WHERE {where} ORDER BY id LIMIT %s".encode()
         return [row[0] for row in self._read(lambda db: db.execute(query, (after, *given.values(), limit)).fetchall())]
 
-    def addresses(self) -> list[tuple[int, str]]:
-        """Every source's id and address, ids rising."""
-        return self._read(lambda db: db.execute("SELECT id, address FROM sources ORDER BY id").fetchall())
+    def names(self) -> list[tuple[int, str, str]]:
+        """Every source's id, address and title, ids rising; empty where it has no title."""
+        return self._read(
+            lambda db: db.execute(
+                "SELECT id, address, coalesce(options::jsonb->>'title', '') FROM sources ORDER BY id"
+            ).fetchall()
+        )
 
     def hosts(self) -> list[HostCount]:
         """Each host that has sources, by name."""

@@ -57,44 +57,46 @@ class SqliteCatalogue(SqliteFile):
         kind: str | None = None,
         paused: bool | None = None,
         tag: str | None = None,
-        option: str | None = None,
+        options: Sequence[str] = (),
         failing: bool | None = None,
-        title: str | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        `tag` is one that they have, `option` the name of one, `title` a part of theirs;
-        `failing`, whether their last polls did. To go through all, ask again after the last one.
+        `tag` is one that they have, `options` names of which they have one; `failing`, whether their last polls did. To
+        go through all, ask again after the last one.
         """
-        asked = {
-            "address LIKE ? ESCAPE '\\'": contains(text),
-            "host = (SELECT id FROM hosts WHERE name = ?)": host,
-            "kind = ?": kind,
-            "paused = ?": None if paused is None else int(paused),
+        # Most options are not even read as JSON: their text has none of the names.
+        written = " OR ".join("instr(options, ?)" for _ in options)
+        among = ", ".join("?" for _ in options)
+        named = f"({written}) AND EXISTS (SELECT 1 FROM json_each(options) WHERE key IN ({among}))"
+        asked: dict[str, tuple[Any, ...]] = {
+            "address LIKE ? ESCAPE '\\'": (contains(text),),
+            "host = (SELECT id FROM hosts WHERE name = ?)": (host,),
+            "kind = ?": (kind,),
+            "paused = ?": (None if paused is None else int(paused),),
             # Most have none, and opening them takes as long as all the rest.
-            "options IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(options, '$.tags') WHERE value = ?)": tag,
-            # Most options are not even read as JSON: their text does not have the name.
-            "EXISTS (SELECT 1 FROM (SELECT ? AS name) WHERE instr(options, name) AND "
-            "EXISTS (SELECT 1 FROM json_each(options) WHERE key = name))": option,
-            "id IN (SELECT source FROM beliefs WHERE (failures > 0) = ?)": None if failing is None else int(failing),
-            # What stands in JSON as it is written is sought in its text first, which is five times as quick.
-            "options LIKE ? ESCAPE '\\'": contains(title) if title and _as_written(title) else None,
-            "json_extract(options, '$.title') LIKE ? ESCAPE '\\'": contains(title or ""),
+            "options IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(options, '$.tags') WHERE value = ?)": (tag,),
+            "id IN (SELECT source FROM beliefs WHERE (failures > 0) = ?)": (None if failing is None else int(failing),),
+            named: (*options, *options) if options else (None,),
         }
-        given = {clause: value for clause, value in asked.items() if value is not None}
+        given = {clause: values for clause, values in asked.items() if values != (None,)}
         where = " AND ".join(["id > ?", *given])
         with self._reading() as db:
             rows: Any = db.execute(
-                f"SELECT id FROM sources WHERE {where} ORDER BY id LIMIT ?", (after, *given.values(), limit)
+                f"SELECT id FROM sources WHERE {where} ORDER BY id LIMIT ?",
+                (after, *(value for values in given.values() for value in values), limit),
             )
             return [source for (source,) in rows]
 
-    def addresses(self) -> list[tuple[int, str]]:
-        """Every source's id and address, ids rising."""
+    def names(self) -> list[tuple[int, str, str]]:
+        """Every source's id, address and title, ids rising; empty where it has no title."""
         with self._reading() as db:
-            rows: Any = db.execute("SELECT id, address FROM sources ORDER BY id").fetchall()
+            rows: Any = db.execute(
+                "SELECT id, address, CAST(coalesce(json_extract(options, '$.title'), '') AS TEXT) "
+                "FROM sources ORDER BY id"
+            ).fetchall()
         return list(rows)
 
     def hosts(self) -> list[HostCount]:
@@ -129,8 +131,3 @@ class SqliteCatalogue(SqliteFile):
         """These sources in columns, those that exist, ids rising."""
         with self._at_once() as db:
             return sqlite_columns.some_sources(db, sources, width)
-
-
-def _as_written(text: str) -> bool:
-    """Whether JSON writes a text as it is: no quotes, no strokes, nothing beyond ASCII."""
-    return text.isascii() and text.isprintable() and not {'"', "\\"} & set(text)

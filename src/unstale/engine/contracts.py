@@ -108,8 +108,7 @@ def promised(
         own = few
         tagged = {tag: [one.id for one in few if tag in tags_of(one.options)] for tag in by_tag}
     else:
-        ids = sorted({*store.search(option="fresh_within", limit=_ALL), *store.search(option="target", limit=_ALL)})
-        own = store.listings(ids)
+        own = store.listings(store.search(options=("fresh_within", "target"), limit=_ALL))
         tagged = {tag: store.search(tag=tag, limit=_ALL) for tag in by_tag}
     found = [(0, one.id, terms) for one in own if (terms := Contract.of(one.options)) is not None]
     for place, (tag, those) in enumerate(tagged.items(), 1):

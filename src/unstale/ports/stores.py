@@ -137,20 +137,19 @@ class Catalogue(Protocol):
         kind: str | None = None,
         paused: bool | None = None,
         tag: str | None = None,
-        option: str | None = None,
+        options: Sequence[str] = (),
         failing: bool | None = None,
-        title: str | None = None,
         after: int = 0,
         limit: int = 100,
     ) -> list[int]:
         """The sources after an id whose address contains a text, rising; a and A are the same letter, ä and Ä are not.
 
-        `tag` is one that they have, `option` the name of one, `title` a part of theirs, with letters as in addresses;
-        `failing`, whether their last polls did. To go through all, ask again after the last one.
+        `tag` is one that they have, `options` names of which they have one; `failing`, whether their last polls did. To
+        go through all, ask again after the last one.
         """
 
-    def addresses(self) -> list[tuple[int, str]]:
-        """Every source's id and address, ids rising."""
+    def names(self) -> list[tuple[int, str, str]]:
+        """Every source's id, address and title, ids rising; empty where it has no title."""
 
     def hosts(self) -> list[HostCount]:
         """Each host that has sources, by name."""

@@ -17,6 +17,7 @@ from unstale.errors import InputError, StoreError, sentence
 from unstale.ports import Claim, Listing, ReadStore, Store, tags_of, what_counts
 from unstale.service.edits import NAMED, WHAT, these, who_acts
 from unstale.service.hints import hasten, push
+from unstale.service.known_promises import KnownPromises
 from unstale.service.noise import noise
 from unstale.service.terms import Terms
 
@@ -36,6 +37,7 @@ class FleetChanges:
         clock: Callable[[], float] = lambda: time.time(),
     ) -> None:
         self.store, self.terms, self.clock = store, terms, clock
+        self._promised = KnownPromises()
         self._written = None if writing is None else _Opened(writing)
 
     def add(self, rows: Sequence[Mapping[str, Any]], *, replacing: bool = False) -> list[int]:
@@ -77,7 +79,7 @@ class FleetChanges:
         if made:
             other = [old.id for old, new in zip(before, made, strict=True) if what_counts(old) != what_counts(new)]
             noisy = [source for source in other if noise(self.store, source) is not None]
-            self.writer.add(made, self.clock(), duplicates="replace")
+            self._promised.replace(self.writer, before, made, self.clock())
             if noisy:
                 self.writer.relearn(noisy)
             said = ", ".join(sorted({*changes, *(changes.get("options") or {})} - {"options"}))
@@ -86,22 +88,23 @@ class FleetChanges:
 
     def tag(self, sources: Sequence[int], more: Sequence[str], less: Sequence[str] = ()) -> int:
         """File sources under more tags, and under some no longer. How many there are."""
-        made = []
-        for one in self.store.listings(sources):
+        before, made = self.store.listings(sources), []
+        for one in before:
             tags = [tag for tag in dict.fromkeys([*tags_of(one.options), *more]) if tag not in less]
             rest = {name: value for name, value in one.options.items() if name != "tags"}
             made.append(replace(one, options=rest | ({"tags": tags} if tags else {})))
         if made:
-            self.writer.add(made, self.clock(), duplicates="replace")
+            self._promised.replace(self.writer, before, made, self.clock())
             said = " ".join([*(f"+{tag}" for tag in more), *(f"-{tag}" for tag in less)])
             self.note(f"tagged {said} {_names(made)}")
         return len(made)
 
     def pause(self, sources: Sequence[int], paused: bool) -> int:
         """Poll sources no more, or again; their copies stay. How many there are."""
-        made = [replace(one, paused=paused) for one in self.store.listings(sources)]
+        before = self.store.listings(sources)
+        made = [replace(one, paused=paused) for one in before]
         if made:
-            self.writer.add(made, self.clock(), duplicates="replace")
+            self._promised.replace(self.writer, before, made, self.clock())
             self.note(f"{'paused' if paused else 'resumed'} {_names(made)}")
         return len(made)
 

@@ -54,8 +54,6 @@ class FleetService(FleetTerms):
 
     #: what the fleet as a whole tells of its parts, and when that was true
     _whole: tuple[tuple[object, ...], Whole] | None = None
-    #: what was promised of all sources, and after which edits
-    _promised: tuple[tuple[object, ...], Promises] | None = None
 
     # What it is at a moment
 
@@ -196,12 +194,7 @@ class FleetService(FleetTerms):
         return self.store.setting(name)
 
     def _promises(self) -> Promises:
-        """What was promised of all sources: looked for anew when sources or what is said of them have changed."""
-        counts = self.store.counters()
-        key = counts.get("added", 0), counts.get("edited", 0), tuple(self.terms.config.contracts.items())
-        if self._promised is None or self._promised[0] != key:
-            self._promised = key, promised(self.store, self.terms.config.contracts)
-        return self._promised[1]
+        return self._promised.of(self.store, self.terms.config.contracts)
 
     def _of_whole(self, part: FleetColumns, budget: float) -> Whole:
         """What a part takes from the whole: read anew after an edit, or another price, surcharge or budget."""

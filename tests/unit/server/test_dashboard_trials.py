@@ -107,7 +107,7 @@ def test_what_cannot_be_looked_at_is_told_and_nothing_is_kept(tried: Tried) -> N
     assert tried.send("look", {"address": "https://a.example/x"})["reason"] == "nobody is there"
     tried.send("look", {"address": "http://127.0.0.1/"}, 422)
     tried.send("look", {"address": "not an address"}, 422)
-    assert len(tried.shelf.addresses()) == 1
+    assert len(tried.shelf.names()) == 1
     assert asked(tried.app, "/dashboard/look", "POST").status == 401, "who may not write may not have us look"
 
 

@@ -16,7 +16,7 @@ from unstale.cli.settings import Settings
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Entry, Listing
-from unstale.service import FleetService, columns
+from unstale.service import FleetService, columns, names
 from unstale.service.saved import SavedSearch, read_searches
 from unstale.service.search import Term, parse
 
@@ -120,7 +120,7 @@ def test_found_are_those_who_fulfil_all(
     want = [i + 1 for i in range(40) if FOUND[typed](i)]
     assert service.found(typed) == want
     got, total = service.columns().find(parse(typed), limit=100)
-    assert (got, total in (len(want), None)) == (want, True)
+    assert (got, total) == (want, len(want))
 
 
 def test_states_and_times(service: FleetService) -> None:
@@ -136,9 +136,29 @@ def test_states_and_times(service: FleetService) -> None:
 def test_titles_are_searched_by_their_name_alone_in_large_fleets(
     service: FleetService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(columns, "TITLED", 10)
+    monkeypatch.setattr(names, "TITLED", 10)
     assert service.found("title") == []
     assert service.found("title:title") == [i + 1 for i in range(40) if i % 2]
+    assert service.found("-title:title") == [i + 1 for i in range(40) if not i % 2]
+    assert service.found("title:") == [i + 1 for i in range(40)]
+
+
+def test_titles_are_searched_as_people_read_them(service: FleetService) -> None:
+    service.edit([1], {"options": {"title": "ZÜRICH 50%_\nTrains"}})
+    for typed in ("title:zürich", "title:Zürich", "title:%_", 'title:"50%_ trains"'):
+        assert service.found(typed) == [1], typed
+    assert service.found("title:zrich") == []
+
+
+def test_lines_are_found_wherever_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["", "abab", "xaba", "b", "ÄBa", "aab"]
+    for block in (1, 2, 3, 5, 1000):
+        monkeypatch.setattr(names, "_BLOCK", block)
+        lines = names.Lines.of(texts)
+        for wanted in ("", "a", "ab", "bab", "äb", "b\nb", "abab", "none of them has this, and it is long"):
+            want = [i for i, text in enumerate(texts) if wanted in text.lower()]
+            # A line has an end that nobody looks for.
+            assert lines.having(wanted.encode()).tolist() == want, (block, wanted)
 
 
 def test_searches_are_kept_under_names(tmp_path: Path) -> None:

@@ -154,4 +154,12 @@ def test_before_half_was_looked_at_twice_there_is_no_comparison() -> None:
 def test_the_search_stays_within_its_bounds() -> None:
     assert falls_to(lambda x: 1.0 / x, 1e9, 1.0, 10.0) == 1.0
     assert falls_to(lambda x: 1.0 / x, 1e-9, 1.0, 10.0) == 10.0
-    assert falls_to(lambda x: 1.0 / x**2, 0.04, 1e-6, 1e6) == pytest.approx(5.0, rel=1e-3)
+    asked: list[float] = []
+
+    def falling(x: float) -> float:
+        asked.append(x)
+        return 1.0 / x**2
+
+    assert falls_to(falling, 0.04, 1e-6, 1e6) == pytest.approx(5.0, rel=1e-3)
+    # Nothing is asked twice.
+    assert len(asked) == len(set(asked)) > 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
@@ -45,6 +46,8 @@ def falls_to(of: Callable[[float], float], target: float, low: float, high: floa
     4.0
     """
 
+    # Brent's method asks for both ends again, and asking once may be all the work there is.
+    @cache
     def excess(x: float) -> float:
         return math.log(max(of(math.exp(x)), 1e-300) / target)
 
