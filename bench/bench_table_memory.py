@@ -1,7 +1,7 @@
 """The most memory that the first copy of a table takes, from table to table ten times as large: PostgreSQL to targets.
 
-Every copy is made by a process of its own, which says the most memory that it held. DuckDB is given a bound of its own,
-below which it takes more for more rows; what else a poll holds does not depend on them.
+Every copy is made by a process of its own, which says the most memory that it held. Tables are those of `bench_tables`,
+with a key, and narrow ones of a number and a short text, without one, of which there can be ten times as many rows.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import psycopg
 from bench_postgres import server
 from bench_tables import MADE, poll
 from harness import Table, peak_memory
+
+NARROW = "CREATE UNLOGGED TABLE orders AS SELECT i AS id, 'n' || i % 1000 AS note FROM generate_series(1, {rows}) AS i"
 
 
 def copied(dsn: str, target: Path, roots: list[Path]) -> dict[str, float]:
@@ -39,6 +41,7 @@ def copy(asked: dict[str, str]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
+    parser.add_argument("--narrow", type=int, nargs="*", default=[1_000_000, 10_000_000, 100_000_000])
     parser.add_argument("--sqlite", type=int, default=1_000_000, help="rows up to which SQLite is a target")
     parser.add_argument("--copy", type=json.loads, help="used by itself")
     told = parser.parse_args()
@@ -49,18 +52,29 @@ def main() -> None:
     with server() as dsn, tempfile.TemporaryDirectory() as temporary:
         roots = [Path(unquote(dsn.partition("host=")[2]))]
         for rows in told.rows:
-            with psycopg.connect(dsn, autocommit=True) as db:
-                db.execute("DROP TABLE IF EXISTS orders")
-                db.execute(MADE.format(rows=rows).encode())
-                db.execute("ALTER TABLE orders ADD PRIMARY KEY (id)")
-                db.execute("VACUUM ANALYZE orders")
+            make(dsn, MADE.format(rows=rows), "ALTER TABLE orders ADD PRIMARY KEY (id)", "VACUUM ANALYZE orders")
             for ending in (".duckdb", ".parquet", ".db"):
                 if ending != ".db" or rows <= told.sqlite:
-                    with tempfile.TemporaryDirectory(dir=temporary) as folder:
-                        found = copied(dsn, Path(folder) / f"copies{ending}", roots)
-                    said = f"{found['peak']:.0f} MB (the process alone {found['before']:.0f})"
-                    table.fact(f"{ending}, {rows:,} rows", said)
+                    measure(table, f"{ending}, {rows:,} rows", dsn, Path(temporary), roots, ending)
+        for rows in told.narrow:
+            make(dsn, NARROW.format(rows=rows))
+            for ending in (".duckdb", ".parquet"):
+                measure(table, f"{ending}, {rows:,} narrow rows", dsn, Path(temporary), roots, ending)
     table.write()
+
+
+def make(dsn: str, *statements: str) -> None:
+    """The table, as these statements make it."""
+    with psycopg.connect(dsn, autocommit=True) as db:
+        for statement in ("DROP TABLE IF EXISTS orders", *statements):
+            db.execute(statement.encode())
+
+
+def measure(table: Table, name: str, dsn: str, temporary: Path, roots: list[Path], ending: str) -> None:
+    """Make a copy into a folder of its own, and write down what it took."""
+    with tempfile.TemporaryDirectory(dir=temporary) as folder:
+        found = copied(dsn, Path(folder) / f"copies{ending}", roots)
+    table.fact(name, f"{found['peak']:.0f} MB (the process alone {found['before']:.0f})")
 
 
 if __name__ == "__main__":

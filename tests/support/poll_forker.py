@@ -90,11 +90,14 @@ def poll(asked: dict[str, Any]) -> str:
             parts=Path(asked["parts"]) if "parts" in asked else None,
         )
         try:
-            got = await fetcher.fetch(Request(asked["address"], options=asked["options"], seconds=120.0))
+            seconds = asked.get("seconds", 120.0)
+            got = await fetcher.fetch(Request(asked["address"], options=asked["options"], seconds=seconds))
         finally:
             await fetcher.close()
         return f"{got.answer.value} {got.reason or got.received}"
 
+    if "blocks_since" in asked:
+        sql_division.BLOCKS_SINCE = asked["blocks_since"]
     if "dies" in asked:
         dies_after(asked["dies"])
     return asyncio.run(scene())

@@ -1,12 +1,18 @@
-"""A change of a DuckDB file: made in a draft beside it, which takes its place when it is whole."""
+"""A change of a DuckDB file: made in a draft beside it, which takes its place when it is whole.
+
+Rules of this file:
+1. What only passes through, the rows of a first copy or of a digest, is given LITTLE memory: DuckDB keeps blocks of the
+   file for as long as it may take more, so more rows would take more of it. What needs more gets MEMORY, once.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from unstale.adapters import duckdb_types
 from unstale.adapters.duckdb_spool import Spool
@@ -17,6 +23,12 @@ from unstale.errors import InputError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+#: memory that one poll may take; what is more goes to the disk
+MEMORY = "1GB"
+#: what suffices for rows that pass through, if they are not very long
+LITTLE = "128MB"
+_Done = TypeVar("_Done")
 
 
 class DuckDraft:
@@ -32,6 +44,25 @@ class DuckDraft:
 
     def _publish(self, held: LocalTable, *, anew: bool) -> tuple[int, bytes]:
         """Make the change in a draft and put it in the file's place: how many rows there are, and their digest."""
+        if anew and not self._gathering:
+            return self._sparing(lambda: self._drafted(held, anew))
+        # A draft with other tables in it cannot be begun anew.
+        return self._drafted(held, anew)
+
+    def _sparing(self, work: Callable[[], _Done]) -> _Done:
+        """Do what can be done twice in little memory, and if that is not enough, in all that there is."""
+        import duckdb
+
+        try:
+            self._db.execute(f"SET memory_limit = '{LITTLE}'")
+            return work()
+        except (duckdb.OutOfMemoryException, duckdb.FatalException):
+            self._db.execute(f"SET memory_limit = '{MEMORY}'")
+            return work()
+        finally:
+            self._db.execute(f"SET memory_limit = '{MEMORY}'")
+
+    def _drafted(self, held: LocalTable, anew: bool) -> tuple[int, bytes]:
         draft = self._draft()
         try:
             if not (self._gathering and draft.exists()):
@@ -44,6 +75,8 @@ class DuckDraft:
                 self._note(held, rows, digest)
                 self._db.execute("CHECKPOINT new")
             finally:
+                # Which writes what is left, also of a draft that had too little.
+                self._db.execute(f"SET memory_limit = '{MEMORY}'")
                 self._db.execute("DETACH new")
             if not self._gathering:
                 self._switch()
@@ -108,7 +141,7 @@ class DuckDraft:
         ]
         sums = (f"sum(hash({', '.join(one)})::HUGEINT)" for one in (columns, ["7", *columns]))
         asked = f"SELECT count(*), {', '.join(sums)} FROM new.{quoted(held.view)}"
-        found = self._db.execute(asked).fetchone()
+        found = self._sparing(lambda: self._db.execute(asked).fetchone())
         assert found is not None
         told = ascii((held.columns, held.types, *found))
         return found[0], blake2b(told.encode("ascii"), digest_size=WIDTH).digest()

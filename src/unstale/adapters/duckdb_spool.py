@@ -121,6 +121,9 @@ class Spool:
                 if not column.sure and self._any(duckdb_types.bent(place, type_)):
                     raise _refused(column, type_, "rounds")
             yield
+        except duckdb.OutOfMemoryException:
+            # Says nothing of the values.
+            raise
         except duckdb.Error:
             for place, column, type_, value in placed:
                 if self._any(f"{place} IS NOT NULL AND TRY({value}) IS NULL"):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unstale.adapters import duckdb_types
-from unstale.adapters.duckdb_draft import DuckDraft, escaped
+from unstale.adapters.duckdb_draft import MEMORY, DuckDraft, escaped
 from unstale.adapters.duckdb_spool import Spool
 from unstale.adapters.sql_ranges import MODULUS, Sums, within
 from unstale.adapters.sql_records import Records, doubted, quoted, shown_names
@@ -32,9 +32,6 @@ from unstale.errors import MissingExtraError, StoreError, sentence
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-#: memory that one poll may take; what is more goes to the disk
-MEMORY = "1GB"
 
 
 class DuckTables(DuckDraft):

@@ -133,11 +133,19 @@ class ParquetTables(DuckTables):
         return [one for files in kept for one in files]
 
     def _write(self, done: LocalTable, place: Path, edition: str) -> list[dict[str, Any]]:
+        statement = (
+            f"COPY (SELECT {self._chosen(done)} FROM old.{quoted(done.view)}) TO '{escaped(place / edition)}' "
+            f"(FORMAT parquet, COMPRESSION zstd, FILE_SIZE_BYTES {FILE}, OVERWRITE_OR_IGNORE true)"
+        )
+
+        def write() -> None:
+            for left in (place / edition).iterdir():
+                # Of an attempt that had too little memory.
+                left.unlink()
+            self._db.execute(statement)
+
         with self._attached():
-            self._db.execute(
-                f"COPY (SELECT {self._chosen(done)} FROM old.{quoted(done.view)}) TO '{escaped(place / edition)}' "
-                f"(FORMAT parquet, COMPRESSION zstd, FILE_SIZE_BYTES {FILE}, OVERWRITE_OR_IGNORE true)"
-            )
+            self._sparing(write)
         return _written(place, place / edition)
 
     def _chosen(self, done: LocalTable) -> str:
@@ -156,12 +164,15 @@ class ParquetTables(DuckTables):
 
     def _check_ends(self, done: LocalTable) -> None:
         with self._attached():
-            for name, one, type_ in zip(done.columns, shown_names(done.columns), done.types, strict=True):
-                if type_ in _ENDLESS and self._count(f"old.{quoted(done.view)} WHERE isinf({quoted(one)})"):
-                    remedy = f"choose another one with the option types, like types={json.dumps({name: 'text'})}"
-                    raise InputError(
-                        sentence(f"column {name}", "has values", f"that {type_} of Parquet cannot hold", remedy)
-                    )
+            self._sparing(lambda: self._refuse_ends(done))
+
+    def _refuse_ends(self, done: LocalTable) -> None:
+        for name, one, type_ in zip(done.columns, shown_names(done.columns), done.types, strict=True):
+            if type_ in _ENDLESS and self._count(f"old.{quoted(done.view)} WHERE isinf({quoted(one)})"):
+                remedy = f"choose another one with the option types, like types={json.dumps({name: 'text'})}"
+                raise InputError(
+                    sentence(f"column {name}", "has values", f"that {type_} of Parquet cannot hold", remedy)
+                )
 
 
 def _manifest(place: Path) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """How a large table is divided into parts, and what the source says of each: whether an earlier reading of it holds.
 
     PostgreSQL  ranges of the table's own blocks, whatever its key, or without any. The rows of a part add up by where
-                each version of a row lies and which transaction wrote it: no two versions in one file share that
+                each version of a row lies and which transaction wrote it: no two versions in one file share that.
+                Before 14 no range of blocks can be asked for: as in MySQL, where there is a key
     MySQL       ranges of the first column of the primary key, in whose order rows lie there; and so MariaDB. The rows
                 of a part add up by the hashes of all columns' text
 
@@ -9,6 +10,7 @@ Rules of this file:
 1. A table stays divided as it was when its first part was kept, while it grows and shrinks: parts are compared.
 2. All parts together are the table at the moment of the poll: every row is in one of them, and in no other.
 3. Views, queries and other databases are not divided.
+4. Whatever columns a table has: every name of ours in a statement says whose it is, or is a place.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from unstale.frozen import dataclass
 
 #: rows from which on a table is read in parts, and how many a part has, about
 LARGE, PART = 500_000, 100_000
+#: the first PostgreSQL that is asked for ranges of blocks
+BLOCKS_SINCE = 140000
 #: the last block that there can be
 _LAST = 2**32 - 1
 # Blocks of the largest table of those that are read under this name; which files they are in; what no row shows, a
@@ -42,24 +46,30 @@ WITH RECURSIVE tree(oid) AS (
 SELECT max(pg_relation_size(tree.oid)) / current_setting('block_size')::int,
     string_agg(concat_ws(' ', tree.oid, pg_relation_filenode(tree.oid)), ', ' ORDER BY tree.oid),
     (SELECT told FROM shape),
-    bool_and(relkind = 'p' OR coalesce(amname, '') = 'heap') AND current_setting('server_version_num')::int >= 140000
+    bool_and(relkind = 'p' OR coalesce(amname, '') = 'heap') AND current_setting('server_version_num')::int >= :since
 FROM tree JOIN pg_class ON pg_class.oid = tree.oid LEFT JOIN pg_am ON pg_am.oid = relam
 """
 _BLOCKS = """
-SELECT n, s.rows, s.total FROM generate_series(0::bigint, :last) AS n, LATERAL (
+SELECT part.n, s.rows, s.total FROM generate_series(0::bigint, :last) AS part(n), LATERAL (
     SELECT count(*) AS rows,
         sum(hashtidextended(q.ctid, hashint8extended(q.xmin::text::bigint, q.tableoid::bigint)))::text AS total
-    FROM {full} AS q WHERE q.ctid >= ('(' || n * :width || ',0)')::tid
-        AND q.ctid < ('(' || CASE WHEN n = :last THEN :most ELSE (n + 1) * :width END || ',0)')::tid
+    FROM {full} AS q WHERE q.ctid >= ('(' || part.n * :width || ',0)')::tid
+        AND q.ctid < ('(' || CASE WHEN part.n = :last THEN :most ELSE (part.n + 1) * :width END || ',0)')::tid
 ) AS s
 """
-_ORDER = (
+_MYSQL_ORDER = (
     "SELECT concat_ws(' ', column_type, collation_name) FROM information_schema.columns "
     "WHERE table_schema = coalesce(:schema, database()) AND table_name = :table AND column_name = :name"
 )
+_POSTGRES_ORDER = (
+    "SELECT concat_ws(' ', format_type(atttypid, atttypmod), collname, collversion) FROM pg_attribute "
+    "LEFT JOIN pg_collation ON pg_collation.oid = attcollation WHERE attrelid = to_regclass(:full) AND attname = :name"
+)
 _NEXT = "SELECT {name} FROM {{full}} AS q {where} ORDER BY {name} LIMIT 1 OFFSET {step}"
-_SUMS = "SELECT {number} AS n, count(*), {total} FROM {{full}} AS q GROUP BY n"
+_SUMS = "SELECT {number}, count(*), {total} FROM {{full}} AS q GROUP BY 1"
 _ORDERED = ("smallint", "integer", "bigint", "decimal(20,0)", "text", "bytes", "date", "timestamp", "timestamptz")
+# An enum's text is not its order, and other types of text have rules of their own.
+_TEXTS = ("", "text", "varchar", "bpchar", "char")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +81,28 @@ class Part:
     condition: Any
 
 
-def division_of(
-    source: Source, columns: Sequence[Column], key: Sequence[str]
-) -> Callable[[int, TableParts], list[Part]] | None:
+_Way = Callable[[int, TableParts], list[Part]]
+
+
+def division_of(source: Source, columns: Sequence[Column], key: Sequence[str]) -> _Way | None:
     """How a table of so many rows is divided as its parts were, or are now; None if there is no way."""
-    if source.is_plain_table():
-        return partial(_by_blocks, source, columns)
     first = next((column for column in columns if key and column.name == key[0]), None)
-    # An enum is not sorted by its text.
-    if source.dialect in MYSQL and first and first.type in _ORDERED and not first.native:
-        return partial(_by_key, source, columns, first.name)
-    return None
+    ordered = first is not None and first.type in _ORDERED
+    if first is None or not ordered or (first.type == "text" and first.native.partition("(")[0] not in _TEXTS):
+        by_key = None
+    else:
+        by_key = partial(_by_key, source, columns, first.name)
+    if source.is_plain_table():
+        return partial(_by_blocks, source, columns, by_key)
+    return by_key if source.dialect in MYSQL else None
 
 
-def _by_blocks(source: Source, columns: Sequence[Column], rows: int, parts: TableParts) -> list[Part]:
-    ((blocks, files, shape, plain),) = source.told(_LAYOUT)
+def _by_blocks(
+    source: Source, columns: Sequence[Column], otherwise: _Way | None, rows: int, parts: TableParts
+) -> list[Part]:
+    ((blocks, files, shape, plain),) = source.told(_LAYOUT, since=BLOCKS_SINCE)
     if not plain:
-        return []
+        return otherwise(rows, parts) if otherwise else []
     width = int(parts.division().get("blocks", 0))
     if not width or blocks // width > 2 * RANGES:
         width = part_width(0, blocks, rows // PART)
@@ -104,9 +119,8 @@ def _by_blocks(source: Source, columns: Sequence[Column], rows: int, parts: Tabl
 
 def _by_key(source: Source, columns: Sequence[Column], name: str, rows: int, parts: TableParts) -> list[Part]:
     known = parts.division()
-    schema, table = split(source.ask.table)
     # Another type or collation is another order.
-    order = [name, *(str(one) for (one,) in source.told(_ORDER, schema=schema, table=table, name=name))]
+    order = [name, *_order(source, name)]
     if known.get("order") != order:
         found = _bounds(source, name, max(PART, rows // RANGES))
         if found is None:
@@ -124,6 +138,14 @@ def _by_key(source: Source, columns: Sequence[Column], name: str, rows: int, par
         where = source.condition(" AND ".join(ends), **given) if ends else None
         made.append(Part(count, ascii((_form(columns), name, ascii(given), n, count, str(added))), where))
     return made
+
+
+def _order(source: Source, name: str) -> list[str]:
+    """In which order the database has the values of a column, in its own words."""
+    if source.dialect not in MYSQL:
+        return [str(one) for (one,) in source.told(_POSTGRES_ORDER, name=name)]
+    schema, table = split(source.ask.table)
+    return [str(one) for (one,) in source.told(_MYSQL_ORDER, schema=schema, table=table, name=name)]
 
 
 def _bounds(source: Source, name: str, step: int) -> list[Any] | None:

@@ -120,23 +120,30 @@ def copied(driver: Any, statement: str, values: Any, alone: bool) -> Iterator[by
     yield bytes(kept)
 
 
-def sqlite(file: Path, patient: Callable[[], bool]) -> sqlite3.Connection:
-    """A file opened for reading alone, at one moment; `patient` says whether to wait on for who writes."""
+def sqlite(file: Path) -> sqlite3.Connection:
+    """A file opened for reading alone."""
     driver = sqlite3.connect(
         f"{file.as_uri()}?mode=ro", timeout=0.0, isolation_level=None, uri=True, check_same_thread=False
     )
     driver.text_factory = _decoded
     driver.execute("PRAGMA query_only = 1")
+    return driver
+
+
+def still_sqlite(driver: sqlite3.Connection, patient: Callable[[], bool]) -> None:
+    """Begin to read SQLite: everything as it is at one moment; `patient` says whether to wait on for who writes.
+
+    When SQLAlchemy has connected, for it rolls back whatever was begun before.
+    """
     while True:
         try:
             # The first look takes the lock under which all others see the same moment.
             driver.execute("BEGIN")
             driver.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            return driver
+            return
         except sqlite3.OperationalError as error:
             driver.rollback()
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or not patient():
-                driver.close()
                 raise
 
 
@@ -192,7 +199,7 @@ def worded(sqlalchemy: Any, host: str) -> Iterator[None]:
     except sqlalchemy.exc.DBAPIError as error:
         raise InputError(f"{host}: {reason(error.orig)}") from None
     except Exception as error:  # whatever a driver may raise
-        if isinstance(getattr(error, "sqlstate", None), str):
+        if isinstance(error, sqlite3.Error) or isinstance(getattr(error, "sqlstate", None), str):
             raise InputError(f"{host}: {reason(error)}") from None
         log("driver_failed", {"kind": "sql", "place": host})
         raise InputError(f"{host}: it could not be asked ({type(error).__name__})") from None

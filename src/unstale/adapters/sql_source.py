@@ -15,9 +15,10 @@ from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unstale.adapters import sql_drivers as drivers
 from unstale.adapters.addresses import Gate
 from unstale.adapters.sql_columns import COMMENTS, RELATION, catalogued
-from unstale.adapters.sql_drivers import copied, cut, psycopg_connection, sqlite, still_mysql, still_postgres, worded
+from unstale.adapters.sql_drivers import copied, cut, psycopg_connection, worded
 from unstale.adapters.sql_places import Ask, dialled, file_of, parsed, split
 from unstale.adapters.sql_ranges import MODULUS, Sums, within
 from unstale.adapters.sql_text import chunks, postgres_text
@@ -193,10 +194,7 @@ class Source:
         """End what is going on, with an error in the thread that waits for it."""
         driver = self._driver
         with suppress(Exception):
-            if isinstance(driver, sqlite3.Connection):
-                driver.interrupt()
-            else:
-                cut(driver)
+            driver.interrupt() if isinstance(driver, sqlite3.Connection) else cut(driver)
 
     def close(self) -> None:
         """Give back the connection."""
@@ -228,7 +226,7 @@ class Source:
         settings: dict[str, Any] = {}
         if address.get_backend_name() == "sqlite":
             self.file = file = file_of(address, roots, held)
-            settings["creator"] = lambda: sqlite(file, self._patient)
+            settings["creator"] = lambda: drivers.sqlite(file)
             address = sa.engine.make_url("sqlite://")
         else:
             try:
@@ -247,11 +245,13 @@ class Source:
         sa.event.listen(engine, "connect", self._connected, insert=True)
         sa.event.listen(engine, "before_cursor_execute", self._asking)
         self._connection = engine.connect()
-        if engine.dialect.name == "postgresql":
+        if engine.dialect.name == "sqlite":
+            drivers.still_sqlite(self._driver, self._patient)
+        elif engine.dialect.name == "postgresql":
             self._still(self._connection, left)
         elif engine.dialect.name in ("mysql", "mariadb"):
-            named = ((name, schema) for schema, name in map(split, self._tables))
-            still_mysql(sa, self._connection, [sa.table(name, schema=schema) for name, schema in named], left)
+            tables = [sa.table(name, schema=schema) for schema, name in map(split, self._tables)]
+            drivers.still_mysql(sa, self._connection, tables, left)
 
     def _connected(self, driver: Any, _: object) -> None:
         self._driver = driver
@@ -268,7 +268,7 @@ class Source:
     def _still(self, connection: Connection, left: float) -> None:
         """Begin to read: everything as it is at one moment, and nothing for longer than is left."""
         connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-        still_postgres(self._sa, connection, ", ".join(map(self._full, self._tables)), left)
+        drivers.still_postgres(self._sa, connection, ", ".join(map(self._full, self._tables)), left)
         if self.ask.query and not self.ask.own and connection.exec_driver_sql("SHOW is_superuser").scalar() == "on":
             raise InputError(
                 "the role of a query must not be a superuser, who can do more than read tables: make one "
