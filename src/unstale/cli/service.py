@@ -134,6 +134,7 @@ def _written(settings: Settings) -> dict[str, tuple[str, str]]:
 
     config, meant = config_of(settings), {one.name: one.metadata["meaning"] for one in fields(settings) if one.metadata}
     said = {name: one.written(getattr(config, one.field)) for name, one in LIVE.items()}
+    meant["contracts"] = "What is promised of sources by tags, like orders: 1h; news: 1d 95%; none: nothing."
     said |= {"cost_in": settings.cost_in, "keep": f"{settings.keep:,}", "horizon": span(settings.horizon)}
     return {name: (value, meant[name]) for name, value in said.items()}
 

@@ -88,7 +88,9 @@ class HeldFleet(LoadedFleet):
 
     def amend(self, settings: Mapping[str, bytes], hosts: tuple[str, ...] | None = None) -> None:
         """Go by what the settings give and operators have said to the store since."""
+        before = self.config.contracts
         super().amend(settings, hosts)
+        self.outdated |= self.config.contracts != before
         self._first_rate = fields_said(settings.get(SAID, b"")).get("first_rate", self._first_given)
         self.config = replace(self.config, first_rate=0.0)
 
@@ -101,10 +103,10 @@ class HeldFleet(LoadedFleet):
     async def relearn(self) -> None:
         """Read the sources of the held shards from the store."""
         async with self.lock:
-            owner, plan, self.stirred = self.config.owner, self.plan, False
+            owner, plan, promises, self.stirred = self.config.owner, self.plan, self.config.contracts, False
             self._keep_lesson()
             standing, self._promises, pushes = await self._shared.do(
-                lambda store: (store.held_fleet(owner, WIDTH), promised(store, self.config.contracts), store.pushes()),
+                lambda store: (store.held_fleet(owner, WIDTH), promised(store, promises), store.pushes()),
                 long=True,
             )
             now, few = self._clock.now(), float(standing.cost[~standing.paused].sum())
@@ -132,7 +134,8 @@ class HeldFleet(LoadedFleet):
             if len(late):
                 ids, due, was = scheduler.ids[late].tolist(), scheduler.due_at[late].tolist(), standing.due[late]
                 await self._shared.do(lambda store: store.set_due(ids, due, was=was.tolist()))
-        self.outdated, self.lost, self._follow_at = False, False, -math.inf
+        # What was promised since is not in it yet.
+        self.outdated, self.lost, self._follow_at = self.config.contracts != promises, False, -math.inf
         self._tell("loaded", {"sources": len(self.scheduler.ids)})
 
     async def look_around(self) -> None:
@@ -183,10 +186,7 @@ class HeldFleet(LoadedFleet):
         self.taken[self.rows(sources)] = True
 
     def demand(self, now: float) -> float:
-        """What polls of its sources should cost per second, at today's price, and for those that wait already; lately.
-
-        To be asked once with every sign of life.
-        """
+        """What polls should cost per second, for those that wait too, lately; asked once with every sign of life."""
         scheduler = self.scheduler
         columns, awake = scheduler.learner.columns, scheduler.awake() & (scheduler.learner.columns.interval > 0.0)
         late = (scheduler.due_at <= now) & ~scheduler.paused & ~self.taken

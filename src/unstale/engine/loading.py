@@ -20,7 +20,7 @@ from unstale.core.learning.state import WIDTH, kept
 from unstale.engine.budget import Bucket
 from unstale.engine.collecting import collect, learned
 from unstale.engine.config import EngineConfig, scheduler_of
-from unstale.engine.contracts import NOTHING, keep_promises, promised
+from unstale.engine.contracts import NOTHING, Promises, keep_promises, promised
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.outcomes import rows_of
 from unstale.engine.pushing import still_hinted, unworthy
@@ -89,9 +89,7 @@ class LoadedFleet:
             if kept_signals := learned(self.scheduler, whole=True):
                 await self._executor.do(lambda store: store.record([], settings=kept_signals))
             self.stirred = False
-            standing, self._promises = await self._executor.do(
-                lambda store: (_fleet(store, self.unit), promised(store, self.config.contracts)), long=True
-            )
+            standing, self._promises = await self._executor.do(self._read, long=True)
             # Not before: an answer that was recorded meanwhile would look as if it came from the future.
             now = self._clock.now()
             self.amend(standing.settings, standing.hosts)
@@ -117,6 +115,13 @@ class LoadedFleet:
         self.outdated = False
         self.loaded(now)
         self._tell("loaded", {"sources": len(self.scheduler.ids)})
+
+    def _read(self, store: Store) -> tuple[FleetColumns, Promises]:
+        """The fleet with what its polls were found to cost in this unit and no other, and what is promised of it."""
+        if (store.setting(COST_IN) or POLLS.encode()) != self.unit.encode():
+            store.record([], settings={COST_IN: self.unit.encode()})
+        standing = store.fleet(WIDTH)
+        return standing, promised(store, self._given.amended(standing.settings).contracts)
 
     def amend(self, settings: Mapping[str, bytes], hosts: tuple[str, ...] | None = None) -> None:
         """Go by what the settings give and operators have said to the store since."""
@@ -203,10 +208,3 @@ class LoadedFleet:
         """Hosts may have asked for other spacings since."""
         for number, name in enumerate(self.config.hosts[: len(self.scheduler.cap)]):
             self.scheduler.cap[number] = self._host_limits.cap(name) if name else math.inf
-
-
-def _fleet(store: Store, unit: str) -> FleetColumns:
-    """The fleet, with what its polls were found to cost in this unit and no other."""
-    if (store.setting(COST_IN) or POLLS.encode()) != unit.encode():
-        store.record([], settings={COST_IN: unit.encode()})
-    return store.fleet(WIDTH)

@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from unstale.core.learning.outlook import WIDTH
+from unstale.engine.config import EngineConfig
 from unstale.engine.contracts import Promises, bounded, promised
 from unstale.engine.said_settings import SAID
 from unstale.errors import InputError, sentence
@@ -63,10 +64,11 @@ class FleetService(FleetTerms):
         standing = self.store.fleet(WIDTH) if sources is None else self.store.columns_of(sources, WIDTH)
         # Of many it is quicker to ask who was promised anything at all.
         few = sources if listings is not None or len(sources or ()) <= FEW else None
-        promises = self._promises() if few is None else promised(self.store, terms.config.contracts, few, listings)
+        config = terms.config.amended(standing.settings)
+        promises = self._promises(config) if few is None else promised(self.store, config.contracts, few, listings)
         standing = bounded(standing, promises)
         budget = self._budget(standing.settings, now)
-        config = replace(terms.config.amended(standing.settings), budget=budget.rate)
+        config = replace(config, budget=budget.rate)
         whole = None if sources is None else partial(self._of_whole, standing, budget.rate)
         return Moment(now, standing, config, terms, whole, promises)
 
@@ -116,7 +118,7 @@ class FleetService(FleetTerms):
         now = self.clock()
         rate = self.budget().rate if budget is None else budget
         terms = replace(self.terms, config=self.terms.config.amended({SAID: self.store.setting(SAID)}))
-        return preview(self.store, terms, self._promises(), rate, now)
+        return preview(self.store, terms, self._promises(terms.config), rate, now)
 
     def engine(self) -> EngineState:
         """What keeps it fresh, and what it did since it started."""
@@ -193,8 +195,8 @@ class FleetService(FleetTerms):
         """A named setting, empty if there is none."""
         return self.store.setting(name)
 
-    def _promises(self) -> Promises:
-        return self._promised.of(self.store, self.terms.config.contracts)
+    def _promises(self, config: EngineConfig) -> Promises:
+        return self._promised.of(self.store, config.contracts)
 
     def _of_whole(self, part: FleetColumns, budget: float) -> Whole:
         """What a part takes from the whole: read anew after an edit, or another price, surcharge or budget."""

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support.virtual import START, Shared, World, run_virtually
 from unstale.calendar import parse_hours
 from unstale.engine.config import EngineConfig
+from unstale.engine.contract_words import read_contracts, written_contracts
+from unstale.engine.contracts import Contract
 from unstale.engine.said import BUDGET, BudgetSaid
 from unstale.engine.said_settings import SAID, SettingSaid, fields_said, kept_words, read_words
+from unstale.errors import InputError
+from unstale.ports import Listing
 
 HOUR = 3600.0
 
@@ -46,3 +52,66 @@ def test_words_count_over_the_config_as_it_was_given_and_nonsense_does_not() -> 
     assert fields_said(words(objective="fun", burst="many", nothing="x")) == {}
     for value in (b"7", b"[]", b"\xff", b'{"burst": 7}', b'{"burst": {"value": 7}}'):
         assert read_words(value) == {}
+
+
+def test_a_running_engine_keeps_contracts_that_are_said_until_they_are_taken_back() -> None:
+    # Twenty that never change, which the price would look at every five minutes, and thirty that do.
+    world, store = World(np.where(np.arange(50) < 20, 1e-9, 0.1), START + 600.0), Shared()
+
+    def say(value: bytes) -> None:
+        store.record([], settings={SAID: value})
+        store.written += 1
+
+    promise = words(contracts="finance: 20s")
+    engine, _ = run_virtually(
+        world,
+        5.0,
+        600.0,
+        store=store,
+        listing=lambda i: Listing(f"memory:{i}", kind="memory", options={"tags": ["finance"]} if i < 20 else {}),
+        visits={200.0: lambda: say(promise), 400.0: lambda: say(b"")},
+    )
+
+    def longest(begin: float, end: float) -> float:
+        times = [np.array(one)[(np.array(one) > START + begin) & (np.array(one) <= START + end)] for one in world.polls]
+        return max(float(np.diff(one).max(initial=0.0)) for one in times[:20])
+
+    assert longest(20.0, 200.0) > 20.0
+    # A tenth sooner than the contract needs.
+    assert 18.0 <= longest(220.0, 400.0) <= 20.0
+    assert longest(420.0, 600.0) > 40.0
+    assert engine.config.contracts == {}
+
+
+@given(
+    st.dictionaries(
+        st.text(st.characters(blacklist_characters=";", blacklist_categories=["Cs", "Z", "Cc"]), min_size=1),
+        st.builds(
+            Contract,
+            st.integers(1, 10**8).map(float) | st.integers(1, 10**8).map(lambda n: n / 1000.0),
+            st.integers(1, 10**6).map(lambda n: n / 10**6),
+        ),
+    )
+)
+def test_contracts_are_read_as_they_are_written(contracts: dict[str, Contract]) -> None:
+    contracts.pop("own", None)
+    assert read_contracts(written_contracts(contracts)) == contracts
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1h", "contracts '1h' names no tag: write it like orders: 1h; news: 1d 95%"),
+        ("own: 1h", "contracts 'own: 1h' names no tag: write it like orders: 1h; news: 1d 95%"),
+        ("a: 1h; a: 2h", "contracts 'a' is there twice: say each tag once"),
+        ("a:", "contracts.a '' promises nothing that polls can keep: write 1h or 95%"),
+        ("a: 100%", "contracts.a '100%' promises nothing that polls can keep: write 1h or 95%"),
+        ("a: soon", "contracts.a 'soon' is not a length of time: write it like 15m or 2h"),
+        ("a: 120%", "contracts.a '120%' is no share of the time: write 95%, or any up to 100%"),
+        ("a: 1.2.3%", "contracts.a '1.2.3%' is no share of the time: write 95%, or any up to 100%"),
+    ],
+)
+def test_a_contract_that_nobody_can_keep_is_refused(text: str, said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        read_contracts(text)
+    assert str(refused.value) == said

@@ -73,6 +73,7 @@ def test_settings_change_while_things_run_and_go_back_to_the_file(booked: Booked
         "burst": ("auto", True),
         "first_round": ("1/s", True),
         "windows": ("", True),
+        "contracts": ("", True),
         "cost_in": ("polls", False),
         "keep": ("3", False),
         "horizon": ("90 days", False),
@@ -87,11 +88,28 @@ def test_settings_change_while_things_run_and_go_back_to_the_file(booked: Booked
     config = booked.service.moment().config
     assert (config.objective, config.burst, config.first_rate, len(config.hours)) == ("age", 20.0, 0.0, 2)
     assert booked.get("status")["objective"] == "age"
+    assert booked.get("status")["contracts"] == []
+    source = booked.service.store.search()[0]
+    booked.service.tag([source], ["orders"])
+    booked.send("PUT", "settings", {"name": "contracts", "value": "orders: 90m; none: 95%"})
+    (promised,) = booked.get("status")["contracts"]
+    assert (promised["name"], promised["sources"]) == ("orders", 1)
+    assert booked.service.moment([source]).standing.longest.tolist() == [0.9 * 5400.0]
+    assert booked.service.moment().standing.longest[0] == 0.9 * 5400.0
+    booked.send("PUT", "settings", {"name": "contracts", "value": None})
+    assert booked.get("status")["contracts"] == []
     assert booked.send("GET", "plan").status == 200
     back = json.loads(booked.send("PUT", "settings", {"name": "objective", "value": None}).body)["settings"]
     assert next(one for one in back if one["name"] == "objective") == usual["objective"]
     assert booked.service.moment().config.objective == "freshness"
-    for name, value in (("objective", "fun"), ("burst", "-1"), ("windows", "25:00-26:00"), ("no", "x"), ("keep", "9")):
+    for name, value in (
+        ("objective", "fun"),
+        ("burst", "-1"),
+        ("windows", "25:00-26:00"),
+        ("contracts", "orders"),
+        ("no", "x"),
+        ("keep", "9"),
+    ):
         refused = booked.send("PUT", "settings", {"name": name, "value": value})
         assert refused.status == 422, name
     assert b"cannot be changed while things run" in refused.body

@@ -44,9 +44,9 @@ def test_promises_are_looked_for_anew_when_they_may_be_others(tmp_path: Path, ed
         other.add([Listing("https://a.example/", options={"fresh_within": "1h"}), Listing("https://b.example/")], 0.0)
         service = service_of(Settings(store=str(place), contracts={"fast": ContractSettings(target=0.9)}))
         change, anew = EDITS[edit]
-        before = service._promises()
+        before = service._promises(service.terms.config)
         change(service, other)
-        after: Any = service._promises()
+        after: Any = service._promises(service.terms.config)
         assert (after is before) is not anew
         want = promised(service.store, service.terms.config.contracts)
         assert [after.names, *(getattr(after, name).tolist() for name in after.__slots__[1:])] == [
@@ -61,7 +61,7 @@ def test_an_edit_of_others_in_between_is_not_overlooked(tmp_path: Path, monkeypa
     with closing(SqliteStore(place)) as other:
         other.add([Listing("https://a.example/"), Listing("https://b.example/")], 0.0)
         service = service_of(Settings(store=str(place)))
-        assert not len(service._promises().source)
+        assert not len(service._promises(service.terms.config).source)
         writer, add = service.writer, service.writer.add
 
         def beside(*given: Any, **more: Any) -> list[int]:
@@ -70,5 +70,5 @@ def test_an_edit_of_others_in_between_is_not_overlooked(tmp_path: Path, monkeypa
 
         monkeypatch.setattr(writer, "add", beside)
         service.edit([2], {"weight": 3.0})
-        assert service._promises().source.tolist() == [1]
+        assert service._promises(service.terms.config).source.tolist() == [1]
         service.close()
