@@ -118,7 +118,7 @@ def test_every_copy_equals_its_source_at_one_moment(
     with mariadb() if kind == "mariadb" else nullcontext() as maria:
         told = walk(Origin(kind, server, maria, tmp_path), Copy(name, server, tmp_path), forker, tmp_path)
     sys.stdout.write(f"{kind} to {name}: {told}\n")
-    assert told["answered"] > STEPS / 4
+    assert told["answered"] > STEPS / 8
     assert told["killed"] > 0
     assert told["failed"] > 0
 
@@ -143,7 +143,9 @@ def walk(origin: Origin, copy: Copy, forker: Forker, folder: Path) -> dict[str, 
             fate = "kill" if sure else chance.choices(["none", "kill", "cut"], [2, 1, 1])[0]
             fate = "cut off" if n > 1 and not counts["failed"] else fate
             wait = 0.0 if sure else chance.uniform(0.0, usual)
-            late = {"seconds": 0.001 if fate == "cut off" else wait} if files and fate.startswith("cut") else {}
+            # A poll can be faster than any cut: after some of them its time ends.
+            short = fate.startswith("cut") and (files or (fate == "cut off" and n > 4))
+            late = {"seconds": 0.001 if fate == "cut off" else wait} if short else {}
             with changes.step:
                 begun = len(changes.states) - 1
             since = min(since, begun) if since else begun
