@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -180,3 +183,49 @@ def test_only_the_first_look_waits(service: FleetService) -> None:
     assert none is None
     assert isinstance(first, SourceColumns)
     assert again is first
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[FleetService]:
+    """One that a test may edit."""
+    SqliteStore(tmp_path / "s.db").close()
+    with closing(service_of(Settings(store=str(tmp_path / "s.db")))) as found:
+        yield found
+
+
+def test_who_edits_while_all_is_read_finds_it_in_the_next_look(own: FleetService) -> None:
+    """The reading under way may have begun before the edit, and its end must not count for it."""
+    read, begun, go_on = own.columns, threading.Event(), threading.Event()
+
+    def slowly(before: SourceColumns | None = None) -> SourceColumns:
+        found = read(before)
+        begun.set()
+        go_on.wait(30.0)
+        return found
+
+    async def looks() -> list[int]:
+        reader = Reader(own)
+        own.columns = slowly  # type: ignore[method-assign]
+        reader.now()
+        await asyncio.to_thread(begun.wait, 30.0)
+        (new,) = await asyncio.to_thread(own.add, [{"address": "https://new.example/"}])
+        asyncio.get_running_loop().call_later(0.05, go_on.set)
+        found = await reader.ready(30.0)
+        assert found is not None
+        return [new, *found.find(parse("new.example"))[0]]
+
+    new, *found = asyncio.run(looks())
+    assert found == [new]
+
+
+def test_where_reading_is_slow_an_edit_is_read_soon_and_nobody_waits(own: FleetService) -> None:
+    async def looks() -> tuple[float, bool]:
+        reader = Reader(own)
+        await reader.ready(30.0)
+        reader._took, reader._ended, reader._next = 2.0, time.monotonic(), time.monotonic() + 40.0
+        await asyncio.to_thread(own.add, [{"address": "https://new.example/"}])
+        await reader.ready(0.25)
+        return reader._next - reader._ended, reader._reading is not None and reader._reading.done()
+
+    soon, idle = asyncio.run(looks())
+    assert (soon, idle) == (2.0, True), "after as long as a reading takes, and not before"
