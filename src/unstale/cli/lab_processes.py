@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from unstale.cli.children import ended_within
 from unstale.errors import ReplicaError
 from unstale.lab.measure import ServedVersions
 from unstale.lab.setups import SLACK, Setup
@@ -164,11 +165,7 @@ class LabReplicas:
                 assert process.stdin is not None
                 process.stdin.close()
         for process in self._running:
-            try:
-                await asyncio.wait_for(process.wait(), 10.0)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+            await ended_within(process, 10.0)
 
 
 def _notes(file: Path, sources: Sequence[str]) -> list[ServedVersions]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from unstale.cli.children import ended_within
 from unstale.cli.listening import address, ended, shown_host
 from unstale.cli.logging_option import log_as, log_option
 from unstale.cli.settings import Settings, load, near, settings_options
@@ -284,11 +285,7 @@ async def beside(settings: Settings, listen: str, stop: asyncio.Event, say: Say)
             say(f"{(why or ['the server ended'])[-1].removeprefix('unstale: ')}; going on without serving")
     finally:
         process.stdin.close()
-        try:
-            await asyncio.wait_for(process.wait(), GRACE)
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        await ended_within(process, GRACE)
         for task in (first, stopped, ended):
             task.cancel()
         await asyncio.gather(first, stopped, ended, return_exceptions=True)

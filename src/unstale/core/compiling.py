@@ -18,6 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: what compiled functions are made of
 TOGETHER = (
     "belief",
+    "carousel",
     "evidence",
     "gamma2",
     "objectives",

@@ -65,7 +65,7 @@ def listening(status: int = 201) -> Iterator[Server]:
 
 
 def said(caplog: pytest.LogCaptureFixture) -> set[str]:
-    """Why runs could not be told of; each try is one."""
+    """Why runs could not be told of; there were two tries."""
     found = [record.__dict__["facts"] for record in caplog.records if record.getMessage() == "lineage_failed"]
     caplog.clear()
     assert len(found) == 2
@@ -122,9 +122,10 @@ def test_a_server_that_refuses_is_not_there_or_is_not_allowed_harms_no_copy(
         assert all("127.0.0.1 is not public" in reason for reason in said(caplog))
         gone = server.address
     assert copied(tmp_path, gone).answer is Answer.CHANGED
-    (reason,) = said(caplog)
-    assert "connect" in reason
-    assert "api/v1" not in reason
+    # With the milliseconds that each try took.
+    for reason in said(caplog):
+        assert "connect" in reason
+        assert "api/v1" not in reason
 
 
 def check(event: dict[str, Any]) -> None:
