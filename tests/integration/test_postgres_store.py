@@ -79,6 +79,36 @@ def test_what_cannot_be_opened_is_said_in_a_sentence_without_secrets(server: Pos
         PostgresStore(server.address(), schema="empty", create=False)
 
 
+def test_a_server_that_ends_at_any_question_of_opening_is_told_in_a_sentence(
+    server: Postgres, opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is cut before the first, the second, … statement of opening a store, and of listening."""
+    opened().close()
+    execute, left, said = psycopg.Connection.execute, [0], list[str]()
+
+    def cut_at_last(self: psycopg.Connection[Any], *words: Any, **given: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            left[0] = 10**9
+            server.run(f"SELECT pg_terminate_backend({self.info.backend_pid})")
+        return execute(self, *words, **given)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", cut_at_last)
+    for statement in itertools.count(1):
+        left[0] = statement
+        try:
+            store = opened(patience=0.0)
+        except StoreError as error:
+            said.append(str(error))
+            continue
+        break
+    assert len(said) > 3, "every statement of opening was cut, until there was none left"
+    assert not any("\n" in sentence for sentence in said)
+    left[0] = 1
+    before = store.moved()
+    assert store.moved() > before, "deaf for a moment, then it listens"
+
+
 def test_another_version_and_another_program_are_not_touched(server: Postgres, opened: Any) -> None:
     store = opened()
     server.run(f"UPDATE {store.schema}.version SET number = 99")

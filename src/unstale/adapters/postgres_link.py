@@ -64,7 +64,8 @@ class PostgresLink:
             mine = self._db.info.backend_pid if self._db is not None else 0
             if self._ear is None:
                 self._ear = connect(self._dsn, self.name, self.schema)
-                self._ear.execute(f"LISTEN {self.schema}".encode())
+                with worded(self.name):
+                    self._ear.execute(f"LISTEN {self.schema}".encode())
                 self._moved += 1
             with worded(self.name):
                 self._moved += sum(note.pid != mine for note in self._ear.notifies(timeout=0))

@@ -233,11 +233,13 @@ class PostgresStore(PostgresReplica):
     def _connect(self) -> Connection:
         db = connect(self._dsn, self.name, self.schema, idle=self._idle)
         try:
-            migrate(db, self.name, self.schema, create=self._create)
-            row: Any = db.execute("SELECT coalesce(max(id), 0) FROM epochs").fetchone()
-            # Another server may not know what was written last: neither the newest partition nor the newest epoch.
-            self._epoch, self._beyond = min(self._epoch or row[0], row[0]), 0
-            notice_failover(db)
+            # A server may end at any of these questions.
+            with worded(self.name):
+                migrate(db, self.name, self.schema, create=self._create)
+                row: Any = db.execute("SELECT coalesce(max(id), 0) FROM epochs").fetchone()
+                # Another server may not know what was written last: neither the newest partition nor the newest epoch.
+                self._epoch, self._beyond = min(self._epoch or row[0], row[0]), 0
+                notice_failover(db)
         except BaseException:
             db.close()
             raise
