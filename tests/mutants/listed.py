@@ -234,7 +234,7 @@ MUTANTS = [
     Mutant(
         "learn: old evidence does not fade",
         "src/unstale/core/learning/mixture.py",
-        "kept = 2.0 ** (-elapsed / shared.half_lives[k])",
+        "kept = math.exp2(-elapsed / shared.half_lives[k])",
         "kept = 1.0",
         _LEARN,
     ),
