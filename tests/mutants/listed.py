@@ -80,12 +80,20 @@ MUTANTS = [
         _JUDGE,
     ),
     # When is it due again?
+    # Every step over many sources is there twice, in NumPy and compiled; how many there are says which is used.
     Mutant(
         "decide: three times the jitter",
+        "src/unstale/core/learning/column_due.py",
+        "at) * (1.0 + SPREAD * spreads(numbers, last))",
+        "at) * (1.0 + 3.0 * SPREAD * spreads(numbers, last))",
+        _BRAIN,
+    ),
+    Mutant(
+        "decide, compiled: three times the jitter",
         "src/unstale/core/learning/due.py",
         "(1.0 + SPREAD * spread(number, last))",
         "(1.0 + 3.0 * SPREAD * spread(number, last))",
-        _BRAIN,
+        (*_BRAIN, "unit/core/test_column_twins.py"),
     ),
     Mutant(
         "decide: a failure does not lengthen the interval",
@@ -230,6 +238,13 @@ MUTANTS = [
         "row[2 * count + k] = MEMORY * row[2 * count + k] + told",
         "row[2 * count + k] = row[2 * count + k] + told",
         _LEARN,
+    ),
+    Mutant(
+        "learn, in columns: old evidence does not fade",
+        "src/unstale/core/learning/column_beliefs.py",
+        "kept = exp2(-elapsed / shared.half_lives[:, None])",
+        "kept = exp2(-0.0 * elapsed / shared.half_lives[:, None])",
+        (*_LEARN, "unit/core/test_column_twins.py"),
     ),
     Mutant(
         "learn: old evidence does not fade",
