@@ -38,13 +38,6 @@ def server() -> Iterator[Postgres]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def forker() -> Iterator[Forker]:
-    found = Forker()
-    yield found
-    found.close()
-
-
 def poll(forker: Forker, folder: Path, root: Path, address: str, **more: Any) -> str:
     asked = {"target": str(folder / "copies.duckdb"), "roots": [str(root)], "address": address, "options": {}}
     forker.begin(**asked, **more)

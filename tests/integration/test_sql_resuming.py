@@ -56,13 +56,6 @@ def server() -> Iterator[Postgres]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def forker() -> Iterator[Forker]:
-    found = Forker()
-    yield found
-    found.close()
-
-
 @dataclass
 class Scene:
     """A table, its copy in a target of one form, and polls of it."""

@@ -53,13 +53,6 @@ def server() -> Iterator[Postgres]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def forker() -> Iterator[Forker]:
-    found = Forker()
-    yield found
-    found.close()
-
-
 class Walk(threading.Thread):
     """Changes a table without end. `states` are the checksums that it had, whole whenever `step` is free."""
 
