@@ -331,7 +331,7 @@ def test_an_engine_that_slept_past_its_leases_does_no_harm(parent: Parent, origi
     # All who claim from one store use one length of lease: it must do for the other one too, on a busy machine.
     life = parent.begin(config, lease=5.0)
     until(lambda: asked(origin, "/hostile/drip"), 20.0, "a slow poll under way")
-    life.send(signal.SIGSTOP)
+    _sleeps(life, tmp_path / "unstale.db")
     time.sleep(5.2)
     other = next(c for c in store.claim(time.time(), 100, lease=5.0, owner="other") if c.source == slow)
     life.send(signal.SIGCONT)
@@ -345,6 +345,20 @@ def test_an_engine_that_slept_past_its_leases_does_no_harm(parent: Parent, origi
     assert life.end() == 0
     accounts(store)
     store.close()
+
+
+def _sleeps(life: Life, path: Path) -> None:
+    """Stop a process at a moment in which it does not hold the store: nobody could claim from it then."""
+    db = apsw.Connection(str(path))
+    for _ in range(50):
+        life.send(signal.SIGSTOP)
+        with suppress(apsw.BusyError):
+            db.execute("BEGIN IMMEDIATE; ROLLBACK")
+            db.close()
+            return
+        life.send(signal.SIGCONT)
+        time.sleep(0.01)
+    pytest.fail("it holds the store whenever it is stopped")
 
 
 def _claimed(store: SqliteStore, source: int) -> int | None:

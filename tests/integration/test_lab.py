@@ -38,7 +38,7 @@ def test_theory_and_measurement_agree(args: list[str]) -> None:
     for slower in (1, 4):
         rates = ["--change-rate", f"{45 / slower:g}/min", "--sync-rate", f"{60 / slower:g}/min"]
         rates += ["--peer-rate", f"{60 / slower:g}/min", "--changes", f"{400 * SHARE:g}"]
-        got = CliRunner().invoke(lab, [*args, *rates, "--json"])
+        got = CliRunner().invoke(lab, [*args, "--sources", "30", *rates, "--json"])
         found = json.loads(got.output)
         if found["verdict"] != "late":
             break

@@ -81,7 +81,7 @@ PENALTIES: list[tuple[Penalty, float]] = [
 ]
 #: any other function: integrated number by number, so it is tried on the first tenth of each history
 CUSTOM = Custom(lambda x: np.log1p(x))
-BATCHES, LENGTH = 40, 800.0
+BATCHES, LENGTH = 40, 800.0 if soaking() else 600.0
 
 
 def label(thing: object) -> str:

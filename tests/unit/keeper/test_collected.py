@@ -90,7 +90,7 @@ def played(
                 polls[member].append(now)
         if now < begin:
             spent = scheduler.spent
-        now += max(scheduler.wait(now), 600.0)
+        now += max(scheduler.wait(now), 1500.0)
     harm = _age if objective == "age" else _stale
     stale = [harm(world.changes[i], np.array(polls[i]), begin, world.end) for i in range(MEMBERS)]
     return float(np.mean(stale)), (scheduler.spent - spent) / (budget * (world.end - begin)), scheduler

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from unstale.errors import InfeasibleError, InputError
 from unstale.planning.combined import layers_of
 from unstale.planning.cooperating import _blended, blend
 from unstale.planning.shapes import _cascade_rate, tabulated
-from unstale.planning.topology import SHAPES, Design, Question, ceiling, curves, topology
+from unstale.planning.topology import SHAPES, Design, Question, Topology, ceiling, curves, topology
 
 #: a scarce source, an ample one, bursts, even changes, and machines too slow to keep up by themselves
 QUESTIONS = [
@@ -39,6 +40,12 @@ QUESTIONS = [
 ]
 
 
+@cache
+def asked(question: Question) -> Topology:
+    """The answer, which several tests look at."""
+    return topology(question)
+
+
 def design(question: Question, shape: str) -> Design:
     """The best of one shape; InfeasibleError if there is none."""
     return topology(replace(question, shapes=[shape])).winner
@@ -47,11 +54,12 @@ def design(question: Question, shape: str) -> Design:
 @pytest.mark.parametrize("question", QUESTIONS, ids=range(len(QUESTIONS)))
 def test_the_books_balance(question: Question) -> None:
     """What all machines can do is what they send, what they answer each other, and what they answer clients."""
-    for each in topology(question).designs:
+    found = asked(question)
+    for each in found.designs:
         if not each.feasible:
             assert each.clients == each.machines == each.source_polls == 0
             continue
-        assert each.clients <= topology(question).bound * (1 + 1e-12)
+        assert each.clients <= found.bound * (1 + 1e-12)
         if each.shape == "combined":
             continue
         below = each.machines - each.levels[0] if each.levels else 0
@@ -70,7 +78,7 @@ def test_the_books_balance(question: Question) -> None:
 @pytest.mark.parametrize("question", QUESTIONS, ids=range(len(QUESTIONS)))
 def test_clients_see_the_target_and_no_more(question: Question) -> None:
     u = question.process
-    for each in topology(question).designs:
+    for each in asked(question).designs:
         if not each.feasible:
             continue
         # the blend that stands for bursts is good to 1e-3
@@ -112,7 +120,7 @@ def test_independent_machines_are_those_of_the_service_rate() -> None:
 
 def test_a_scarce_source_by_hand() -> None:
     """Even polls against Poisson changes: freshness x(1 − e^(−1/x)) at x polls per change, 0.8 at x = 2.1541847."""
-    found = topology(QUESTIONS[0])
+    found = asked(QUESTIONS[0])
     one = next(each for each in found.designs if each.shape == "independent")
     assert one.machines == 6
     assert one.clients == pytest.approx(6 * (100 - 2 * 2.154184671936), rel=1e-11)
@@ -213,10 +221,10 @@ def test_the_best_freshness_named_is_the_best_there_is(shape: str, capacity: flo
     question = Question(1.0, 12, capacity, 0.9999, source, [shape])
     with pytest.raises(InfeasibleError, match=f"freshness 0.9999 is out of reach: {shape} comes closest, to 0"):
         topology(question)
-    all_shapes = topology(Question(1.0, 12, capacity, 0.3, source))
+    all_shapes = asked(Question(1.0, 12, capacity, 0.3, source))
     assert all(each.feasible for each in all_shapes.designs)
     low, high = 0.3, 0.9999
-    while high - low > 1e-7:
+    while high - low > 1e-5:
         middle = (low + high) / 2
         try:
             topology(replace(question, freshness=middle))
@@ -227,7 +235,7 @@ def test_the_best_freshness_named_is_the_best_there_is(shape: str, capacity: flo
         topology(replace(question, freshness=0.9999))
     except InfeasibleError as error:
         said = float(str(error).split("to ")[-1].split(":")[0])
-    assert said <= low + 2e-7
+    assert said <= low + 2e-5
     assert said == pytest.approx(low, abs=1.1e-4)
 
 
@@ -265,7 +273,7 @@ def test_where_polls_take_most_of_a_machine_they_are_shared() -> None:
 
 
 def test_slow_machines_reach_together_what_none_can_alone() -> None:
-    found = topology(QUESTIONS[4])
+    found = asked(QUESTIONS[4])
     assert [each.shape for each in found.designs if each.feasible] == ["turns", "redundancy"]
     assert "no machine can poll often enough" in found.reason
 
@@ -285,7 +293,7 @@ def test_bursts_are_a_blend_of_poisson_changes(changes: Process) -> None:
 
 def test_even_changes_are_no_blend() -> None:
     assert blend(Constant(1.0)) is None
-    found = topology(QUESTIONS[3])
+    found = asked(QUESTIONS[3])
     assert "more even than Poisson" in next(each.problem for each in found.designs if each.shape == "cooperation")
 
 
@@ -298,7 +306,7 @@ def test_rates_of_trees_from_a_table() -> None:
 
 
 def test_curves_fall_and_pass_through_the_designs() -> None:
-    found = topology(QUESTIONS[0])
+    found = asked(QUESTIONS[0])
     drawn = curves(found, 12)
     assert list(drawn) == [each.shape for each in found.designs]
     for each in found.designs:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -29,12 +31,14 @@ def fleet() -> Setting:
     return Setting(trace, 0.0, 0.4 * 365 * DAY, 365 * DAY, np.ones(80))
 
 
+@cache
 def fresh(setting: Setting, each: float, seen: Sees) -> float:
     row = signalled(setting, each, 1, seen)
     assert row.polls == pytest.approx(row.budget, rel=0.03)
     return row.freshness
 
 
+@cache
 def plain(setting: Setting, each: float) -> float:
     return float(measure(setting, learned(setting, each, 1)).freshness.mean())
 
