@@ -16,6 +16,21 @@ SHARED = {
     "Origin": "a server whose copies are kept, as HTTP calls it: one that a proxy asks, and one that we play",
     "World": "what changes in a simulation, and the same as a compiled kernel takes it",
 }
+#: names that readers stumbled over: each was given to something that another word says
+UNCLEAR = {
+    "Columns",
+    "Desk",
+    "Lookout",
+    "Manners",
+    "Part",
+    "Rhythm",
+    "Room",
+    "Sight",
+    "Standing",
+    "Tally",
+    "Terms",
+    "Whole",
+}
 
 
 def test_no_two_classes_have_one_name() -> None:
@@ -26,6 +41,7 @@ def test_no_two_classes_have_one_name() -> None:
                 found[node.name].append(str(path.relative_to(SOURCE)))
     twice = {name: places for name, places in found.items() if len(places) > 1 and name not in SHARED}
     assert not twice
+    assert not UNCLEAR & set(found)
 
 
 def test_a_file_about_fleets_says_which() -> None:

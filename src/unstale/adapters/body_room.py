@@ -33,10 +33,10 @@ TOTAL, LIGHT, HEAVY = 256 << 20, 16 << 20, 16 << 20
 _PIECE = 1 << 16
 
 
-class Room:
+class SharedBytes:
     """So many bytes, to be shared; what is larger than all of them gets them alone.
 
-    >>> room = Room(10)
+    >>> room = SharedBytes(10)
     >>> room.take(6), room.take(6), room.give(6), room.take(60), room.taken
     (True, False, None, True, 60)
     """
@@ -95,7 +95,11 @@ class BodyRoom:
     """The room of all bodies of a process: `total` bytes, on disk in `folder` but for what is in memory."""
 
     def __init__(self, total: int = TOTAL, folder: Path | None = None) -> None:
-        self.disk, self.light, self.heavy = Room(total), Room(min(LIGHT, total)), Room(min(HEAVY, total))
+        self.disk, self.light, self.heavy = (
+            SharedBytes(total),
+            SharedBytes(min(LIGHT, total)),
+            SharedBytes(min(HEAVY, total)),
+        )
         self.folder = folder
 
     def file(self) -> IO[bytes]:
@@ -109,13 +113,13 @@ class BodyRoom:
 class HeldBody(bytes):
     """A body that gives back its room in memory when nobody holds it any more."""
 
-    room: Room
+    room: SharedBytes
 
     def __del__(self) -> None:
         self.room.give(len(self))
 
 
-def held(data: bytes | mmap.mmap, room: Room) -> HeldBody:
+def held(data: bytes | mmap.mmap, room: SharedBytes) -> HeldBody:
     """A body for which room was taken."""
     body = HeldBody(data)
     body.room = room
@@ -183,7 +187,7 @@ class IncomingBody:
         if not decoder.whole:
             raise EOFError
 
-    def load(self, size: int, room: Room) -> HeldBody:
+    def load(self, size: int, room: SharedBytes) -> HeldBody:
         """All of it in memory, for which room was taken; forgotten here."""
         file = self._file
         if self.codings:
@@ -254,7 +258,7 @@ class LandedBody:
 
     __slots__ = ("_incoming", "_room", "digest", "size")
 
-    def __init__(self, incoming: IncomingBody, room: Room, size: int, digest: bytes) -> None:
+    def __init__(self, incoming: IncomingBody, room: SharedBytes, size: int, digest: bytes) -> None:
         self._incoming, self._room, self.size, self.digest = incoming, room, size, digest
 
     def read(self, then: Callable[[bytes | OSError], None]) -> CallOff:

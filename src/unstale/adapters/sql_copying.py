@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from unstale.adapters import sql_division
-from unstale.adapters.sql_division import Part, division_of
+from unstale.adapters.sql_division import RowRange, division_of
 from unstale.adapters.sql_flight import SqlFlight
 from unstale.adapters.sql_parts import TableParts
 from unstale.adapters.sql_places import Ask
@@ -101,7 +101,7 @@ class Copying:
         self._parts = parts = TableParts(self._folder, table_name(self._ask))
         found = way(seen.rows, parts)
 
-        def reading(one: Part) -> TableReading:
+        def reading(one: RowRange) -> TableReading:
             return _Reading(self, columns, key, one.condition)
 
         return PartedReading(columns, key, parts, found, reading, self._had, self.unique) if found else whole
@@ -187,7 +187,7 @@ class Copying:
         self._rows += rows
         self._check()
 
-    def _had(self, one: Part, kept: int | None) -> None:
+    def _had(self, one: RowRange, kept: int | None) -> None:
         """A part is here, read now; or `kept` from an earlier poll, whose bytes count as what may be read at most."""
         self._sure += one.rows
         self._rows = self._sure

@@ -73,7 +73,7 @@ _TEXTS = ("", "text", "varchar", "bpchar", "char")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RowRange:
     """A part of a table at one moment: how many rows it has, all that they depend on, and the condition for them."""
 
     rows: int
@@ -81,7 +81,7 @@ class Part:
     condition: Any
 
 
-_Way = Callable[[int, TableParts], list[Part]]
+_Way = Callable[[int, TableParts], list[RowRange]]
 
 
 def division_of(source: Source, columns: Sequence[Column], key: Sequence[str]) -> _Way | None:
@@ -99,7 +99,7 @@ def division_of(source: Source, columns: Sequence[Column], key: Sequence[str]) -
 
 def _by_blocks(
     source: Source, columns: Sequence[Column], otherwise: _Way | None, rows: int, parts: TableParts
-) -> list[Part]:
+) -> list[RowRange]:
     ((blocks, files, shape, plain),) = source.told(_LAYOUT, since=BLOCKS_SINCE)
     if not plain:
         return otherwise(rows, parts) if otherwise else []
@@ -113,11 +113,11 @@ def _by_blocks(
         if count:
             below = _LAST if n == last else (n + 1) * width
             where = source.condition(f"q.ctid >= '({n * width},0)' AND q.ctid < '({below},0)'")
-            found.append(Part(count, ascii((_form(columns), files, shape, width, n, count, total)), where))
+            found.append(RowRange(count, ascii((_form(columns), files, shape, width, n, count, total)), where))
     return found
 
 
-def _by_key(source: Source, columns: Sequence[Column], name: str, rows: int, parts: TableParts) -> list[Part]:
+def _by_key(source: Source, columns: Sequence[Column], name: str, rows: int, parts: TableParts) -> list[RowRange]:
     known = parts.division()
     # Another type or collation is another order.
     order = [name, *_order(source, name)]
@@ -136,7 +136,7 @@ def _by_key(source: Source, columns: Sequence[Column], name: str, rows: int, par
         ends = [f"{column} >= :b{n - 1}"] * (n > 0) + [f"{column} < :b{n}"] * (n < len(bounds))
         given = {end.rpartition(":")[2]: values[end.rpartition(":")[2]] for end in ends}
         where = source.condition(" AND ".join(ends), **given) if ends else None
-        made.append(Part(count, ascii((_form(columns), name, ascii(given), n, count, str(added))), where))
+        made.append(RowRange(count, ascii((_form(columns), name, ascii(given), n, count, str(added))), where))
     return made
 
 

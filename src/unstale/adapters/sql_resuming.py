@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from unstale.adapters.sql_division import Part
+from unstale.adapters.sql_division import RowRange
 from unstale.adapters.sql_parts import TableParts
 from unstale.adapters.sql_targets import Row, TableReading
 from unstale.adapters.sql_types import Column
@@ -32,9 +32,9 @@ class PartedReading:
     columns: Sequence[Column]
     key: Sequence[str]
     parts: TableParts
-    of: Sequence[Part]
-    reading: Callable[[Part], TableReading]
-    told: Callable[[Part, int | None], None]
+    of: Sequence[RowRange]
+    reading: Callable[[RowRange], TableReading]
+    told: Callable[[RowRange, int | None], None]
     unique: bool
 
     def rows(self) -> Iterator[Row]:

@@ -20,9 +20,9 @@ from unstale.errors import MissingExtraError, OlderStoreError, StoreError, sente
 if TYPE_CHECKING:
     from unstale.adapters.admission import Admission
     from unstale.ports import Listing, ReadStore, Store
-    from unstale.service import FleetService, Terms
+    from unstale.service import FleetService, ServiceSettings
     from unstale.service.records import Budget
-    from unstale.service.terms import Granted, ReadList
+    from unstale.service.service_settings import Granted, ReadList
 
 
 def read_store(settings: Settings) -> ReadStore:
@@ -99,10 +99,10 @@ def service_of(settings: Settings, *, afar: bool = False) -> FleetService:
     return FleetService(read_store(settings), terms_of(settings, afar=afar), writing=lambda: write_store(settings))
 
 
-def terms_of(settings: Settings, *, afar: bool = False) -> Terms:
+def terms_of(settings: Settings, *, afar: bool = False) -> ServiceSettings:
     """What the settings say, as far as the service needs it; `afar`: for those who write over the network."""
     from unstale.cli.engine_terms import config_of, rules_of
-    from unstale.service import Terms
+    from unstale.service import ServiceSettings
 
     @cache
     def admission() -> Admission:
@@ -113,7 +113,7 @@ def terms_of(settings: Settings, *, afar: bool = False) -> Terms:
         granted = (*settings.server.environment, *names_in(settings.defaults.headers)) if afar else None
         return admission_of(settings, granted)
 
-    return Terms(
+    return ServiceSettings(
         config=config_of(settings),
         rules=rules_of(settings),
         granted=lambda name: granted(settings, name),
@@ -178,7 +178,7 @@ def _listed(settings: Settings, check: Admission, data: bytes) -> ReadList:
     """A list as it was sent, over what the settings take for granted; nothing that it names is got for it."""
     from unstale.cli.adding import _base
     from unstale.lists.read import read_list
-    from unstale.service.terms import ReadList
+    from unstale.service.service_settings import ReadList
 
     found = read_list(data, base=_base(settings), check=check)
     problems = tuple((one.line, one.reason) for one in found.problems)
@@ -187,7 +187,7 @@ def _listed(settings: Settings, check: Admission, data: bytes) -> ReadList:
 
 def granted(settings: Settings, name: str) -> Granted:
     """What the settings grant a host."""
-    from unstale.service.terms import Granted
+    from unstale.service.service_settings import Granted
 
     own = settings.host(name)
     return Granted(own.spacing, own.concurrency, own.budget or math.inf, written_hours(own.windows))

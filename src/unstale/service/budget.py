@@ -8,14 +8,14 @@ from pathlib import PurePath
 
 from unstale.engine.said import BUDGET, BudgetSaid
 from unstale.service.records import Budget
-from unstale.service.terms import Terms
+from unstale.service.service_settings import ServiceSettings
 from unstale.service.words import ago, per
 
 _WAYS = {"api": "over the API or the dashboard", "command": "with `unstale budget`", "option": "with --budget"}
 
 
 def in_force(
-    settings: Mapping[str, bytes], terms: Terms, engine: Mapping[str, float], running: bool | None, now: float
+    settings: Mapping[str, bytes], terms: ServiceSettings, engine: Mapping[str, float], running: bool | None, now: float
 ) -> Budget:
     """The budget that an engine on this store goes by, or would go by if it were started now.
 
@@ -39,7 +39,7 @@ def in_force(
     return Budget(rate, "settings", changed, f"as {file} says", waiting)
 
 
-def settle(settings: Mapping[str, bytes], terms: Terms, option: float | None, now: float) -> dict[str, bytes]:
+def settle(settings: Mapping[str, bytes], terms: ServiceSettings, option: float | None, now: float) -> dict[str, bytes]:
     """What a start has to write into the store, so that the last word is in force: nothing, if it is already.
 
     An option of the command is the last word. A settings file that says another budget since the last word is one too.

@@ -30,7 +30,7 @@ PAIRS, BLOCK, ALIKE = 300, 40, 0.4
 WORDS = 80
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 #: a stretch of a line, and whether it is only in this one
-Part = list[Any]
+Piece = list[Any]
 
 
 def compared(old: Body | None, new: Body, kind: str, form: str | None = None) -> dict[str, Any]:
@@ -156,12 +156,12 @@ def _beside(taken: list[str], added: list[str], pairs: dict[int, int]) -> list[l
     return rows + [["+", None, [[0, line]]] for line in added[begin:]]
 
 
-def _parts(old: str, new: str) -> tuple[list[Part], list[Part]]:
+def _parts(old: str, new: str) -> tuple[list[Piece], list[Piece]]:
     before, after = _WORD.findall(old), _WORD.findall(new)
     head = _common(before, after)
     tail = _common(before[head:][::-1], after[head:][::-1])
     inner = before[head : len(before) - tail], after[head : len(after) - tail]
-    sides: tuple[list[Part], list[Part]] = ([], [])
+    sides: tuple[list[Piece], list[Piece]] = ([], [])
     steps = [("replace", 0, len(inner[0]), 0, len(inner[1]))]
     if max(map(len, inner)) <= WORDS:
         steps = list(difflib.SequenceMatcher(None, *inner, autojunk=False).get_opcodes())

@@ -19,7 +19,7 @@ from unstale.service.edits import NAMED, WHAT, these, who_acts
 from unstale.service.hints import hasten, push
 from unstale.service.known_promises import KnownPromises
 from unstale.service.noise import noise
-from unstale.service.terms import Terms
+from unstale.service.service_settings import ServiceSettings
 
 #: polls what was claimed
 Look = Callable[[Sequence[Claim]], Sequence[PollOutcome]]
@@ -31,7 +31,7 @@ class FleetChanges:
     def __init__(
         self,
         store: ReadStore,
-        terms: Terms,
+        terms: ServiceSettings,
         *,
         writing: Callable[[], Store] | None = None,
         clock: Callable[[], float] = lambda: time.time(),

@@ -27,7 +27,7 @@ from unstale.service.columns import read as read_columns
 from unstale.service.course import gathered
 from unstale.service.entries import FeedEntries, feed_entries
 from unstale.service.fleet_terms import FleetTerms
-from unstale.service.moment import ENGINE, Moment, Whole, engine_says, listed, reasons
+from unstale.service.moment import ENGINE, FleetScale, Moment, engine_says, listed, reasons
 from unstale.service.preview import preview
 from unstale.service.records import (
     EngineState,
@@ -54,7 +54,7 @@ class FleetService(FleetTerms):
     """What can be asked of a fleet, and done to it."""
 
     #: what the fleet as a whole tells of its parts, and when that was true
-    _whole: tuple[tuple[object, ...], Whole] | None = None
+    _whole: tuple[tuple[object, ...], FleetScale] | None = None
 
     # What it is at a moment
 
@@ -198,7 +198,7 @@ class FleetService(FleetTerms):
     def _promises(self, config: EngineConfig) -> Promises:
         return self._promised.of(self.store, config.contracts)
 
-    def _of_whole(self, part: FleetColumns, budget: float) -> Whole:
+    def _of_whole(self, part: FleetColumns, budget: float) -> FleetScale:
         """What a part takes from the whole: read anew after an edit, or another price, surcharge or budget."""
         edited, engine = self.store.counters().get("edited", 0), engine_says(part.settings)
         key = (edited, budget, engine.get("at"), None if part.price is None else part.price.at)
@@ -212,7 +212,7 @@ class FleetService(FleetTerms):
             # Without an engine's word the whole must be planned to know them.
             dear = said if isinstance(said, dict) else self.moment().surcharges
             told = {str(host): float(factor) for host, factor in dear.items()}
-            self._whole = key, Whole(cost / budget if cost > 0.0 else 1.0, told)
+            self._whole = key, FleetScale(cost / budget if cost > 0.0 else 1.0, told)
         return self._whole[1]
 
     def _surcharges(self) -> Mapping[str, float]:

@@ -11,7 +11,7 @@ from unstale.engine.said_settings import LIVE, SAID, SettingSaid, kept_words, re
 from unstale.errors import InputError, require, sentence, suggestion
 from unstale.frozen import dataclass
 from unstale.service.documents import iso
-from unstale.service.terms import Terms
+from unstale.service.service_settings import ServiceSettings
 
 #: characters of a value
 LONGEST = 1000
@@ -35,7 +35,7 @@ class SettingView:
         return self.by not in ("default", "settings")
 
 
-def views(kept: bytes, terms: Terms, running: bool | None) -> list[SettingView]:
+def views(kept: bytes, terms: ServiceSettings, running: bool | None) -> list[SettingView]:
     """What an engine on this store goes by, or would go by if it were started now."""
     words, changed = read_words(kept), terms.changed_at()
     if not running:
@@ -49,7 +49,7 @@ def views(kept: bytes, terms: Terms, running: bool | None) -> list[SettingView]:
     return found
 
 
-def said(kept: bytes, terms: Terms, name: str, value: str | None, by: By, now: float) -> bytes:
+def said(kept: bytes, terms: ServiceSettings, name: str, value: str | None, by: By, now: float) -> bytes:
     """The words of a store with one more, or without one; InputError for what is no setting that can change so."""
     if name not in LIVE:
         rule = "cannot be changed while things run" if name in terms.written else "is unknown"
@@ -65,7 +65,7 @@ def said(kept: bytes, terms: Terms, name: str, value: str | None, by: By, now: f
     return kept_words(words)
 
 
-def settle(kept: bytes, terms: Terms) -> dict[str, bytes]:
+def settle(kept: bytes, terms: ServiceSettings) -> dict[str, bytes]:
     """At a start: what has to be written into the store, so that the last words count; nothing if they do."""
     words, changed = read_words(kept), terms.changed_at()
     left = {name: one for name, one in words.items() if one.outlasts(_settled(name, terms), changed)}
@@ -90,5 +90,5 @@ def document(found: Sequence[SettingView]) -> dict[str, Any]:
     }
 
 
-def _settled(name: str, terms: Terms) -> str:
+def _settled(name: str, terms: ServiceSettings) -> str:
     return LIVE[name].written(getattr(terms.config, LIVE[name].field))

@@ -29,7 +29,7 @@ from unstale.keeper.host_caps import binding
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.ports import FleetColumns, Listing, ReadStore
 from unstale.service.records import SourceView
-from unstale.service.terms import Terms
+from unstale.service.service_settings import ServiceSettings
 
 #: the columns of a fleet that have a row per source
 _BY_ROW = (
@@ -50,7 +50,7 @@ def engine_says(settings: Mapping[str, bytes]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class FleetScale:
     """What a part of a fleet takes from the whole: its mean interval, and hosts where polls are dearer."""
 
     scale: float
@@ -64,16 +64,16 @@ class Moment:
     now: float
     standing: FleetColumns
     config: EngineConfig
-    terms: Terms
+    terms: ServiceSettings
     #: what a part takes from the whole, asked for when it is needed; None: these columns are the whole
-    of_whole: Callable[[], Whole] | None = None
+    of_whole: Callable[[], FleetScale] | None = None
     #: what was promised of sources: `standing` has longest waits that keep it
     promises: Promises = NOTHING
     #: many may ask about one moment
     _asking: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     @cached_property
-    def whole(self) -> Whole | None:
+    def whole(self) -> FleetScale | None:
         """What a part takes from the whole."""
         return None if self.of_whole is None else self.of_whole()
 
@@ -97,7 +97,7 @@ class Moment:
         whole, told = self.whole, self.standing
         if whole is None:
             cost = float(told.cost[self.rows].sum())
-            whole = Whole(cost / self.config.budget if cost > 0.0 else 1.0, self.surcharges)
+            whole = FleetScale(cost / self.config.budget if cost > 0.0 else 1.0, self.surcharges)
         few = replace(told, **{name: getattr(told, name)[rows] for name in _BY_ROW})
         return replace(self, standing=few, of_whole=lambda: whole, _asking=Lock())
 

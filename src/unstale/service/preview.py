@@ -19,7 +19,7 @@ from unstale.engine.host_limits import HostLimits
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.ports import LEARNER, ReadStore
 from unstale.service.records import Preview
-from unstale.service.terms import Terms
+from unstale.service.service_settings import ServiceSettings
 
 #: sources that tell what another budget would do
 _ENOUGH = 2500
@@ -30,7 +30,7 @@ _FEW, _NEAR = 250, 1.25
 _QUANTILES = {"p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 
 
-def preview(store: ReadStore, terms: Terms, promises: Promises, budget: float, now: float) -> Preview:
+def preview(store: ReadStore, terms: ServiceSettings, promises: Promises, budget: float, now: float) -> Preview:
     """What a budget would do; of many sources every so manieth is asked. Caps of hosts are left out."""
     count = store.counters().get("added", 0)
     step = -(-count // _ENOUGH) or 1

@@ -12,7 +12,7 @@ from unstale.ports import CrewMember, Edition, Listing, Observation, Price
 from unstale.service.collections import CollectionView
 from unstale.service.contract_views import ContractView
 from unstale.service.copying import CopyingView
-from unstale.service.terms import Granted
+from unstale.service.service_settings import Granted
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import pytest
 from support.loopback import Loopback, answer
 from unstale.adapters import body_room
 from unstale.adapters.addresses import Gate
-from unstale.adapters.body_room import LARGE, BodyRoom, HeldBody, IncomingBody, LandedBody, Room
+from unstale.adapters.body_room import LARGE, BodyRoom, HeldBody, IncomingBody, LandedBody, SharedBytes
 from unstale.adapters.http_fetcher import HttpFetcher
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Fetched, Request
@@ -71,7 +71,7 @@ def test_what_is_coded_is_unpacked_when_it_is_read_and_known_before() -> None:
 
 def test_room_is_had_in_turn_and_never_twice() -> None:
     async def main() -> None:
-        room, heard = Room(10), []
+        room, heard = SharedBytes(10), []
         assert room.take(8)
         first = room.wait(5, lambda: heard.append("first"))
         room.wait(2, lambda: heard.append("second"))
@@ -92,7 +92,7 @@ def test_room_is_had_in_turn_and_never_twice() -> None:
 
 def test_a_body_that_nobody_holds_gives_back_its_room_from_any_thread() -> None:
     async def main() -> None:
-        room, heard = Room(10), asyncio.Event()
+        room, heard = SharedBytes(10), asyncio.Event()
         room.take(10)
         bodies = [body_room.held(b"0123456789", room)]
         room.wait(10, heard.set)
@@ -127,7 +127,7 @@ def test_many_large_bodies_wait_for_each_other_and_all_come_whole(monkeypatch: p
     room = BodyRoom(5 * MIB)
     most = 0
 
-    class Watched(Room):
+    class Watched(SharedBytes):
         def take(self, size: int, *, whatever: bool = False) -> bool:
             nonlocal most
             took = super().take(size, whatever=whatever)
@@ -201,7 +201,7 @@ def test_a_look_that_is_called_off_while_it_waits_leaves_nothing_behind() -> Non
 
 
 def test_a_held_body_is_bytes_wherever_it_goes() -> None:
-    room = Room(10)
+    room = SharedBytes(10)
     room.take(3)
     body = body_room.held(b"abc", room)
     assert isinstance(body, HeldBody)

@@ -33,7 +33,7 @@ from unstale.errors import InputError
 from unstale.ports import Event
 from unstale.service import FleetService
 from unstale.service.receivers import RECEIVERS, NewsReceiver, kept_receivers, read_receivers
-from unstale.service.terms import Terms
+from unstale.service.service_settings import ServiceSettings
 
 KEY = "0123456789abcdef" * 2
 CHAT = NewsReceiver("chat", "notify", "json://127.0.0.1:9/my-secret")
@@ -170,7 +170,7 @@ def test_nothing_that_changes_after_a_receiver_was_saved_is_missed(
     """Whoever polls hears of the receiver when the change is long recorded, and is told of others at the same time."""
     monkeypatch.setattr(live_telling, "LOOK", 0.02)
     kept, heard = Kept(tmp_path / "s.db", 1), list[tuple[str, int]]()
-    terms = Terms(EngineConfig(1.0), lambda name: Rules(), file="", changed_at=lambda: 0.0)
+    terms = ServiceSettings(EngineConfig(1.0), lambda name: Rules(), file="", changed_at=lambda: 0.0)
     service = FleetService(kept.store, terms, writing=lambda: kept.store)
 
     class Between(StoreExecutor[Any]):

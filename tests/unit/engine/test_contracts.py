@@ -14,14 +14,14 @@ from unstale.engine.contracts import Contract
 from unstale.engine.host_limits import Rules
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Claim, Fetched, Listing
-from unstale.service import FleetService, Terms
+from unstale.service import FleetService, ServiceSettings
 
 HOUR = 3600.0
 FINANCE = {"finance": Contract(2 * HOUR)}
 
 
 def service_of(store: MemoryStore, budget: float, contracts: dict[str, Contract], now: float) -> FleetService:
-    terms = Terms(EngineConfig(budget, contracts=contracts), lambda name: Rules())
+    terms = ServiceSettings(EngineConfig(budget, contracts=contracts), lambda name: Rules())
     return FleetService(store, terms, clock=lambda: now)
 
 

@@ -17,7 +17,7 @@ from unstale.keeper.costs import HEAD, UNITS, used
 from unstale.keeper.outcomes import Answer
 from unstale.ports import COST_IN, Claim, Fetched, Listing
 from unstale.service import FleetService
-from unstale.service.terms import Terms
+from unstale.service.service_settings import ServiceSettings
 
 HOUR, COUNT = 3600.0, 10
 #: what an unchanged poll of a source takes, and what one that finds a change takes besides, in rows
@@ -131,7 +131,7 @@ def test_another_unit_forgets_what_was_learned_and_explain_tells_what_a_poll_cos
     store = MemoryStore()
     in_an_engine("rows", 1_000.0 / HOUR, 3.0, store)
     config = EngineConfig(1_000.0 / HOUR, cost_in="rows")
-    service = FleetService(store, Terms(config, lambda name: Rules(), file="", changed_at=lambda: 0.0))
+    service = FleetService(store, ServiceSettings(config, lambda name: Rules(), file="", changed_at=lambda: 0.0))
     said = service.explain(2).costs
     assert said == f"a poll of it costs about {store.fleet(1).cost[1]:,.0f} rows, as its polls have shown"
     store.record([], settings={COST_IN: b"rows"})

@@ -11,7 +11,7 @@ from unstale.ports import COPYING, Listing, Progress
 from unstale.server.metrics import told
 from unstale.service import FleetService, documents
 from unstale.service.copying import PLACING, SILENT
-from unstale.service.terms import Terms
+from unstale.service.service_settings import ServiceSettings
 
 NOW = 1.8e9
 #: 300 of the 1,000 rows were here before; of 700 the poll brought 200 in 40 seconds
@@ -22,7 +22,9 @@ def service(said: dict[int, bytes], *, running: bool = True) -> FleetService:
     store = MemoryStore()
     store.add([Listing("postgresql://db.example.org/shop#orders", kind="sql", host="db.example.org")], NOW - 100.0)
     store.record([], settings={f"{COPYING}{source}": value for source, value in said.items()})
-    terms = Terms(EngineConfig(1.0), lambda name: Rules(), file="", changed_at=lambda: 0.0, running=lambda: running)
+    terms = ServiceSettings(
+        EngineConfig(1.0), lambda name: Rules(), file="", changed_at=lambda: 0.0, running=lambda: running
+    )
     made = FleetService(store, terms)
     made.clock = lambda: NOW
     return made

@@ -21,7 +21,7 @@ from unstale.engine.summary import LEARNED, ComparedSources, compare
 from unstale.errors import InputError, StoreError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Listing
-from unstale.service import FleetService, Terms, documents
+from unstale.service import FleetService, ServiceSettings, documents
 from unstale.service.budget import in_force, settle
 
 
@@ -91,8 +91,8 @@ def test_polling_what_somebody_else_polls_holds_nobody_in_its_stead(service: Fle
     service.close()
 
 
-def terms(budget: float, changed_at: float = 0.0, file: str = "folder/unstale.toml") -> Terms:
-    return Terms(EngineConfig(budget), lambda name: Rules(), file=file, changed_at=lambda: changed_at)
+def terms(budget: float, changed_at: float = 0.0, file: str = "folder/unstale.toml") -> ServiceSettings:
+    return ServiceSettings(EngineConfig(budget), lambda name: Rules(), file=file, changed_at=lambda: changed_at)
 
 
 def test_the_last_word_on_the_budget_is_in_force() -> None:

@@ -49,7 +49,7 @@ class Granted:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ServiceSettings:
     """What the settings say, as far as the service needs it.
 
     `file` names the settings file ("" for none) and `changed_at` when it was last written; `running` tells whether an
