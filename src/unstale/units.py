@@ -92,6 +92,18 @@ def format_duration(days: float) -> str:
     return f"{_short(days * 86_400)} s"
 
 
+def written_seconds(seconds: float) -> str:
+    """A length of time that is read back as the same: in the largest unit of which it is a whole number.
+
+    >>> [written_seconds(seconds) for seconds in (5400.0, 0.5, 172800.0, 0.0)]
+    ['90m', '0.5s', '2d', '0s']
+    """
+    sizes = ((DAY, "d"), (3600.0, "h"), (60.0, "m"))
+    size, unit = next(((size, unit) for size, unit in sizes if seconds and seconds % size == 0.0), (1.0, "s"))
+    count = seconds / size
+    return f"{int(count) if count == int(count) else count}{unit}"
+
+
 def _short(x: float) -> str:
     """Three significant digits without a trailing `.0`, whole numbers whole."""
     return f"{x:,.0f}" if abs(x) >= 1000 else f"{float(f'{x:.3g}'):g}"

@@ -96,7 +96,7 @@ def _status(data: bytes) -> None:
 
 
 def _ranges(data: bytes) -> None:
-    answer = cut(b"0123456789" * 10, _text(data), b"text/plain", b"bound")
+    answer = cut(b"0123456789" * 10, _text(data), b"text/plain", '"bound"')
     assert answer is None or len(answer.body) < 20_000
 
 

@@ -8,6 +8,7 @@ from unstale.cli.settings import Settings
 from unstale.cli.settings_tables import HostSettings, is_private
 from unstale.engine.config import EngineConfig
 from unstale.engine.contracts import Contract
+from unstale.engine.host_grants import HostGrant
 from unstale.engine.host_limits import Rules
 
 #: seconds that any poll may take, whatever its source says
@@ -34,6 +35,7 @@ def rules_of(settings: Settings) -> Callable[[str], Rules]:
 
 def config_of(settings: Settings) -> EngineConfig:
     """What the engine may spend and how it goes about it."""
+    rules = rules_of(settings)
     return EngineConfig(
         settings.budget,
         settings.burst,
@@ -44,4 +46,5 @@ def config_of(settings: Settings) -> EngineConfig:
         lease=2.0 * LONGEST_POLL,
         cost_in=settings.cost_in,
         contracts={tag: Contract(one.fresh_within, one.target) for tag, one in settings.contracts.items()},
+        granted={name: HostGrant(rules(name).spacing, rules(name).concurrency) for name in settings.hosts},
     )

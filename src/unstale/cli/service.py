@@ -135,6 +135,10 @@ def _written(settings: Settings) -> dict[str, tuple[str, str]]:
     config, meant = config_of(settings), {one.name: one.metadata["meaning"] for one in fields(settings) if one.metadata}
     said = {name: one.written(getattr(config, one.field)) for name, one in LIVE.items()}
     meant["contracts"] = "What is promised of sources by tags, like orders: 1h; news: 1d 95%; none: nothing."
+    meant["hosts"] = (
+        "Time between polls of a host, and polls of it at a time, like shop.example: 5s; api.example: 1s 4; others are "
+        "treated as the settings file says."
+    )
     said |= {"cost_in": settings.cost_in, "keep": f"{settings.keep:,}", "horizon": span(settings.horizon)}
     return {name: (value, meant[name]) for name, value in said.items()}
 

@@ -12,6 +12,7 @@ import numpy as np
 from unstale.calendar import Hours, spans
 from unstale.core.checks import number
 from unstale.engine.contracts import Contract
+from unstale.engine.host_grants import HostGrant
 from unstale.engine.host_limits import WEEK, HostLimits, opens_in
 from unstale.engine.said import BUDGET, BudgetSaid
 from unstale.engine.said_settings import SAID, fields_said
@@ -50,6 +51,8 @@ class EngineConfig:
     first_rate: float = 0.0
     #: what is promised of sources, by tag; sources may say more by themselves
     contracts: Mapping[str, Contract] = field(default_factory=dict, compare=False)
+    #: what hosts are granted, over what else is known of them
+    granted: Mapping[str, HostGrant] = field(default_factory=dict, compare=False)
     #: what the budget counts, one of `keeper.costs.UNITS`; what polls use of any but polls is measured and learned
     cost_in: str = POLLS
 

@@ -10,12 +10,11 @@ from collections.abc import Mapping
 
 from unstale.engine.contracts import OWN, Contract
 from unstale.errors import require
-from unstale.units import DAY, parse_duration, plain_number
+from unstale.units import DAY, parse_duration, plain_number, written_seconds
 
 _LIKE = "write it like orders: 1h; news: 1d 95%"
 #: how long, and for which share of the time; one of both may be missing
 _TERMS = re.compile(r"(?P<within>.*?)(?:(?P<share>[0-9.]+)\s*%)?", re.DOTALL)
-_UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "m"), (1.0, "s"))
 
 
 def read_contracts(text: str) -> dict[str, Contract]:
@@ -57,8 +56,6 @@ def _contract(name: str, terms: str) -> Contract:
 
 
 def _terms(one: Contract) -> str:
-    size, unit = next(((size, unit) for size, unit in _UNITS if one.fresh_within % size == 0.0), (1.0, "s"))
-    count = one.fresh_within / size
-    within = f"{int(count) if count == int(count) else count}{unit}" if one.fresh_within else ""
+    within = written_seconds(one.fresh_within) if one.fresh_within else ""
     share = "" if one.target == 1.0 else f"{round(100.0 * one.target, 10):.12g}%"
     return f"{within} {share}".strip()

@@ -88,9 +88,9 @@ class HeldFleet(LoadedFleet):
 
     def amend(self, settings: Mapping[str, bytes], hosts: tuple[str, ...] | None = None) -> None:
         """Go by what the settings give and operators have said to the store since."""
-        before = self.config.contracts
+        before = self.config.contracts, self.config.granted
         super().amend(settings, hosts)
-        self.outdated |= self.config.contracts != before
+        self.outdated |= (self.config.contracts, self.config.granted) != before
         self._first_rate = fields_said(settings.get(SAID, b"")).get("first_rate", self._first_given)
         self.config = replace(self.config, first_rate=0.0)
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from unstale.engine.host_limits import HostLimits, HostState, Rules, usual_rules
+from unstale.engine.host_limits import HostLimits, HostState, Rules
 from unstale.ports import HostWord, RateLimit
 
 #: how much later than it has begun a poll's request may go out, in spacings
@@ -37,8 +37,7 @@ class HeldHostLimits(HostLimits):
     """
 
     def __init__(self, rules: Callable[[str], Rules] | None = None) -> None:
-        own = rules or usual_rules
-        super().__init__(lambda host: _apart(own(host)))
+        super().__init__(rules)
         #: when the last poll of each host has begun, and the one before it
         self._begun: dict[str, tuple[float, float]] = {}
         self._since, self._words = -math.inf, dict[str, HostWord]()
@@ -54,6 +53,11 @@ class HeldHostLimits(HostLimits):
             known.refusals, known.paced = word.refusals, word.paced
         known.slot = self._since + known.spacing
         return known
+
+    def rules(self, name: str) -> Rules:
+        """What a host is granted, and a little more time."""
+        own = super().rules(name)
+        return replace(own, spacing=(1.0 + SHARE) * own.spacing + MARGIN) if own.spacing > 0.0 else own
 
     def take_over(self, now: float, words: Sequence[HostWord]) -> None:
         """Shards were taken: of their hosts is known what the store was told."""
@@ -128,7 +132,3 @@ class HeldHostLimits(HostLimits):
         super().shift(by)
         self._since += by
         self._begun = {name: (last + by, before + by) for name, (last, before) in self._begun.items()}
-
-
-def _apart(rules: Rules) -> Rules:
-    return replace(rules, spacing=(1.0 + SHARE) * rules.spacing + MARGIN) if rules.spacing > 0.0 else rules

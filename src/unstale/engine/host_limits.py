@@ -8,10 +8,12 @@ Rules of this file:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from ipaddress import ip_address
 
 from unstale.calendar import Hours, spans
+from unstale.engine.host_grants import HostGrant
 from unstale.frozen import dataclass
 from unstale.ports import RateLimit
 
@@ -63,16 +65,39 @@ class HostState:
 
 
 class HostLimits:
-    """Keeps the manners of all hosts; `rules` gives the settings' word for a host.
+    """Keeps the manners of all hosts; `rules` gives the settings' word for a host, over which `granted` counts.
 
     >>> host_limits = HostLimits(lambda host: Rules(spacing=2.0, concurrency=1))
     >>> [host_limits.slot("a", 10.0), host_limits.slot("a", 10.0), host_limits.slot("b", 10.0)]
     [10.0, 12.0, 10.0]
     """
 
-    def __init__(self, rules: Callable[[str], Rules] | None = None) -> None:
-        self._rules = rules or usual_rules
+    def __init__(
+        self, rules: Callable[[str], Rules] | None = None, granted: Mapping[str, HostGrant] | None = None
+    ) -> None:
+        self._rules, self._granted = rules or usual_rules, granted or {}
         self._hosts: dict[str, HostState] = {}
+
+    def grant(self, granted: Mapping[str, HostGrant]) -> None:
+        """From now on this counts over the settings' word; slots that were promised are kept.
+
+        >>> host_limits = HostLimits(lambda host: Rules(spacing=2.0, concurrency=1))
+        >>> [host_limits.slot("a", 10.0), host_limits.grant({"a": HostGrant(5.0)}), host_limits.slot("a", 10.0)]
+        [10.0, None, 12.0]
+        >>> host_limits.slot("a", 10.0), host_limits.host("a").rules.concurrency
+        (17.0, 1)
+        """
+        if granted != self._granted:
+            self._granted = granted
+            for name, host in list(self._hosts.items()):
+                host.rules = self.rules(name)
+
+    def rules(self, name: str) -> Rules:
+        """What a host is granted."""
+        own, said = self._rules(name), self._granted.get(name)
+        if said is None:
+            return own
+        return replace(own, spacing=said.spacing, concurrency=said.concurrency or own.concurrency)
 
     def host(self, name: str) -> HostState:
         """The state of a host."""
@@ -80,7 +105,7 @@ class HostLimits:
         if known is None:
             if len(self._hosts) >= REMEMBERED:
                 self._forget()
-            known = self._hosts[name] = HostState(self._rules(name))
+            known = self._hosts[name] = HostState(self.rules(name))
         return known
 
     def slot(self, name: str, now: float, within: float = math.inf) -> float:

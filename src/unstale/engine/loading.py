@@ -126,6 +126,7 @@ class LoadedFleet:
     def amend(self, settings: Mapping[str, bytes], hosts: tuple[str, ...] | None = None) -> None:
         """Go by what the settings give and operators have said to the store since."""
         self.config = replace(self._given.amended(settings), hosts=self.config.hosts if hosts is None else hosts)
+        self._host_limits.grant(self.config.granted)
 
     async def _collect(self, settings: Mapping[str, bytes], now: float) -> None:
         """What collections have told, and what that was worth."""

@@ -133,6 +133,7 @@ class Planner:
             return config, store.divide(config.rate + first), store.counters().get("edited", 0), told[SAID]
 
         self._config, self._crew, edited, said = await self._executor.do(divide)
+        self._host_limits.grant(self._config.granted)
         if said != self._said:
             self._said, self._plan_at, self._anew = said, -math.inf, True
         if edited != self._edited:

@@ -18,6 +18,7 @@ from unstale.calendar import parse_hours, written_hours
 from unstale.core.checks import number
 from unstale.core.objectives import objective_of
 from unstale.engine.contract_words import read_contracts, written_contracts
+from unstale.engine.host_grants import read_grants, written_grants
 from unstale.engine.said import By
 from unstale.errors import InputError, require
 from unstale.frozen import dataclass
@@ -60,6 +61,7 @@ LIVE: Mapping[str, LiveSetting] = {
     "first_round": LiveSetting("first_rate", _allowance, lambda value: format_rate(DAY * value) if value else ""),
     "windows": LiveSetting("hours", lambda text: parse_hours(text) if text else (), written_hours),
     "contracts": LiveSetting("contracts", read_contracts, written_contracts),
+    "hosts": LiveSetting("granted", read_grants, written_grants),
 }
 
 

@@ -8,8 +8,9 @@ from unstale.server import headers, ranges
 from unstale.server.dates import read_date
 from unstale.server.headers import Field
 from unstale.server.problems import problem
+from unstale.server.ranges import Stretch
 
-Reply = tuple[int, list[Field], bytes]
+Reply = tuple[int, list[Field], bytes | Stretch]
 
 #: what a 304 leaves out: it describes a body that is not there
 OF_THE_BODY = (b"content-type", b"content-disposition", b"content-encoding")
@@ -31,7 +32,7 @@ def reply(etag: str, body: bytes, fields: list[Field], method: str, asked: Mappi
     part_of = asked.get(b"range")
     if part_of is not None and method == "GET" and _in_time(asked.get(b"if-range"), etag, fields):
         media_type = value(fields, b"content-type").encode("latin-1")
-        part = ranges.cut(body, part_of, media_type, etag.strip('"').encode())
+        part = ranges.cut(body, part_of, media_type, etag)
         if part is not None and part.status == 416:
             return problem(
                 416,
@@ -41,7 +42,7 @@ def reply(etag: str, body: bytes, fields: list[Field], method: str, asked: Mappi
         if part is not None:
             rest = without(fields, b"content-type")
             return 206, [*rest, *part.fields, (b"content-length", b"%d" % len(part.body))], part.body
-    return 200, [*fields, (b"content-length", b"%d" % len(body))], body
+    return 200, [*fields, (b"content-length", b"%d" % len(body))], Stretch(etag, body, 0, len(body))
 
 
 def _in_time(condition: str | None, etag: str, fields: list[Field]) -> bool:

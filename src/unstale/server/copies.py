@@ -23,12 +23,13 @@ from unstale.server.held import MEMORY, HeldCopies, TextField, coded
 from unstale.server.meta import meta
 from unstale.server.outlooks import Outlooks
 from unstale.server.problems import problem
+from unstale.server.ranges import Stretch
 from unstale.server.shelf import Asker
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-PlainReply = tuple[int, list[TextField], bytes]
+PlainReply = tuple[int, list[TextField], Stretch]
 
 #: seconds that a request waits for a poll
 PATIENCE = 10.0
@@ -47,6 +48,8 @@ _READ = frozenset(
     b"accept-encoding cache-control if-match if-modified-since if-none-match if-range if-unmodified-since range "
     b"sec-fetch-mode upgrade-insecure-requests".split()
 )
+#: what a server says that can send a stretch of a copy as it is
+STRETCHES = "unstale.stretches"
 #: behind the path of a copy: only what is known of it
 META = "/_meta"
 _ALLOW = (b"allow", b"GET, HEAD")
@@ -98,7 +101,11 @@ class Copies:
             status, fields, body = problem(500, str(error))
         self.served[status] = self.served.get(status, 0) + 1
         await send({"type": "http.response.start", "status": status, "headers": fields})
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+        if scope["method"] == "HEAD":
+            body = b""
+        elif STRETCHES not in scope.get("extensions", ()):
+            body = bytes(body)
+        await send({"type": "http.response.body", "body": body})
 
     async def plain(self, source: int, accept: str, if_none_match: str | None) -> PlainReply | None:
         """The newest copy for whoever asks for nothing else, as `__call__` answers; None if that must say more."""
@@ -118,13 +125,11 @@ class Copies:
             ("cache-status", hit.decode("latin-1")),
             ("replica-status", standing.decode("latin-1")),
         ]
-        status, body = 200, sent.body
-        if if_none_match is not None and headers.matches(if_none_match, sent.etag):
-            status, body = 304, b""
+        status = 304 if if_none_match is not None and headers.matches(if_none_match, sent.etag) else 200
         fields += sent.texts_304 if status == 304 else sent.texts
         self._read[source] = self._read.get(source, 0) + 1
         self.served[status] = self.served.get(status, 0) + 1
-        return status, fields, body
+        return status, fields, Stretch(sent.etag, sent.body, 0, len(sent.body))
 
     async def _answer(self, scope: Scope) -> Reply:
         if scope["method"] not in ("GET", "HEAD"):

@@ -8,10 +8,26 @@ from unstale.frozen import dataclass
 
 #: ranges of one request; who wants more wants to make us work
 MOST = 16
-#: bytes of a Range header that are read
-LONGEST = 1000
+#: bytes of a Range header that are read, and of several ranges together that are sent; for more the whole is
+LONGEST, TOGETHER = 1000, 2**20
 
 _ONE = re.compile(r"\s*(\d{0,18})-(\d{0,18})\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Some of a copy's bytes, which all together have an ETag that nothing else has."""
+
+    etag: str
+    whole: bytes
+    begin: int
+    end: int
+
+    def __len__(self) -> int:
+        return self.end - self.begin
+
+    def __bytes__(self) -> bytes:
+        return self.whole[self.begin : self.end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +36,7 @@ class RangeAnswer:
 
     status: int
     fields: list[tuple[bytes, bytes]]
-    body: bytes
+    body: bytes | Stretch
 
 
 def wanted(header: str, size: int) -> list[tuple[int, int]] | None:
@@ -49,8 +65,8 @@ def wanted(header: str, size: int) -> list[tuple[int, int]] | None:
     return [] if len(found) > MOST or overlapping else found
 
 
-def cut(data: bytes, header: str, media_type: bytes, boundary: bytes) -> RangeAnswer | None:
-    """What answers a Range header, None if it asks for nothing special: then the whole is sent."""
+def cut(data: bytes, header: str, media_type: bytes, etag: str) -> RangeAnswer | None:
+    """What answers a Range header, None if it asks for nothing special, or too much: then the whole is sent."""
     size = len(data)
     parts = wanted(header, size)
     if parts is None:
@@ -60,7 +76,12 @@ def cut(data: bytes, header: str, media_type: bytes, boundary: bytes) -> RangeAn
     if len(parts) == 1:
         ((begin, end),) = parts
         where = b"bytes %d-%d/%d" % (begin, end - 1, size)
-        return RangeAnswer(206, [(b"content-range", where), (b"content-type", media_type)], data[begin:end])
+        return RangeAnswer(
+            206, [(b"content-range", where), (b"content-type", media_type)], Stretch(etag, data, begin, end)
+        )
+    if sum(end - begin for begin, end in parts) > TOGETHER:
+        return None
+    boundary = etag.strip('"').encode()
     pieces = [
         b"--%s\r\ncontent-type: %s\r\ncontent-range: bytes %d-%d/%d\r\n\r\n%s\r\n"
         % (boundary, media_type, begin, end - 1, size, data[begin:end])

@@ -10,15 +10,19 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, MutableMapping, Sequence
+from functools import cache
 from typing import Any, Protocol
 
+from unstale.server.copies import STRETCHES
 from unstale.server.headers import Field
+from unstale.server.ranges import Stretch
+from unstale.server.spooling import SpooledCopies
 
 TextFields = list[tuple[str, str]]
 
 #: stands for what could not be read
 UNREAD = b"\xff"
-#: bytes of an answer that are handed over at once
+#: bytes of a copy up to which it is handed over from memory
 PIECE = 64 * 1024
 _ABOUT = {"version": "3.0", "spec_version": "2.3"}
 
@@ -78,6 +82,9 @@ class RsgiExchange(Protocol):
     def response_empty(self, status: int, headers: TextFields) -> None:
         """The whole answer, without a body."""
 
+    def response_file_range(self, status: int, headers: TextFields, file: str, start: int, end: int) -> None:
+        """The whole answer, some bytes of a file."""
+
     def response_stream(self, status: int, headers: TextFields) -> AnswerStream:
         """The beginning of an answer that lasts."""
 
@@ -107,7 +114,7 @@ class AsgiCall:
             "path": asked.path,
             "query_string": asked.query_string.encode("latin-1", "replace"),
             "headers": _fields(asked),
-            "extensions": {},
+            "extensions": {STRETCHES: {}},
             "state": {},
         }
 
@@ -134,7 +141,7 @@ class AsgiCall:
             raise RuntimeError("a body was sent before its header")
         data, lasts = message.get("body", b""), message.get("more_body", False)
         if self._stream is None and not lasts:
-            await answered(self._exchange, *self._begun, bytes(data))
+            await answered(self._exchange, *self._begun, data if isinstance(data, Stretch) else bytes(data))
             return
         if self._stream is None:
             self._stream = self._exchange.response_stream(*self._begun)
@@ -142,14 +149,17 @@ class AsgiCall:
             await self._stream.send_bytes(bytes(data))
 
 
-async def answered(exchange: RsgiExchange, status: int, headers: TextFields, body: bytes) -> None:
-    """Send a whole answer; a large one piece by piece, so that a reader who is slow does not have all of it waiting."""
-    if len(body) <= PIECE:
-        exchange.response_bytes(status, headers, body)
-        return
-    stream = exchange.response_stream(status, headers)
-    for at in range(0, len(body), PIECE):
-        await stream.send_bytes(body[at : at + PIECE])
+async def answered(exchange: RsgiExchange, status: int, headers: TextFields, body: bytes | Stretch) -> None:
+    """Send a whole answer; much of a copy out of a file, so that a reader who is slow has none of it in memory."""
+    if len(body) > PIECE and isinstance(body, Stretch) and (path := await _files().path(body)) is not None:
+        exchange.response_file_range(status, headers, path, body.begin, body.end)
+    else:
+        exchange.response_bytes(status, headers, bytes(body))
+
+
+@cache
+def _files() -> SpooledCopies:
+    return SpooledCopies()
 
 
 def _fields(asked: RequestScope) -> list[Field]:

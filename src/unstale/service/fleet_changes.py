@@ -144,7 +144,7 @@ class FleetChanges:
         claims = store.claim(now, len(sources), lease=config.lease, owner="poll", among=list(sources))
         outcomes = look(claims)
         standing = bounded(store.columns_of(sources, WIDTH), promised(store, config.contracts, sources))
-        scheduler, _ = scheduler_of(standing, config, now, HostLimits(self.terms.rules))
+        scheduler, _ = scheduler_of(standing, config, now, HostLimits(self.terms.rules, config.granted))
         scheduler.price = max(scheduler.price, 1e-300)
         store.record(entries_of(scheduler, outcomes)[0])
 

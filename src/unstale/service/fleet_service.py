@@ -132,13 +132,14 @@ class FleetService(FleetTerms):
     def hosts(self) -> list[HostView]:
         """Hosts with their sources, what they are granted and how dear a poll is there, most sources first."""
         surcharges = self._surcharges()
+        said = self.terms.config.amended({SAID: self.store.setting(SAID)}).granted
         found = [
             HostView(
                 one.name,
                 one.sources,
                 one.paused,
                 one.failing,
-                self.terms.granted(one.name),
+                self._granted(one.name, said),
                 surcharges.get(one.name, 1.0),
             )
             for one in self.store.hosts()

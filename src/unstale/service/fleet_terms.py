@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from unstale.engine.host_grants import HostGrant
 from unstale.engine.said import BUDGET, BudgetSaid, By
 from unstale.engine.said_settings import SAID
 from unstale.ports import Edit
@@ -16,6 +18,7 @@ from unstale.service.moment import ENGINE, engine_says
 from unstale.service.receivers import RECEIVERS, NewsReceiver, kept_receivers, read_receivers
 from unstale.service.records import Budget
 from unstale.service.saved import SAVED, SavedSearch, kept_searches, read_searches
+from unstale.service.service_settings import Granted
 from unstale.service.tokens import TOKENS, ScopedToken, kept_tokens, read_tokens
 from unstale.units import DAY
 
@@ -54,6 +57,13 @@ class FleetTerms(FleetChanges):
 
     def _budget(self, settings: Mapping[str, bytes], now: float) -> Budget:
         return budgets.in_force(settings, self.terms, engine_says(settings), self.running(), now)
+
+    def _granted(self, name: str, said: Mapping[str, HostGrant]) -> Granted:
+        """What a host is granted by the settings, with what operators have said since."""
+        own, word = self.terms.granted(name), said.get(name)
+        if word is None or word == self.terms.config.granted.get(name):
+            return own
+        return replace(own, spacing=word.spacing, concurrency=word.concurrency or own.concurrency)
 
     def settings(self) -> list[SettingView]:
         """The settings that concern the fleet as a whole: what is in force, and what can be changed while it runs."""

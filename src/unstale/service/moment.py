@@ -109,7 +109,7 @@ class Moment:
             # The scheduler of a part of the fleet has that part of the budget: the mean interval is the same.
             part = float(self.standing.cost[self.rows].sum())
             config = replace(config, budget=part / self.whole.scale if part > 0.0 else config.budget)
-        made, _ = scheduler_of(self.standing, config, self.now, HostLimits(self.terms.rules))
+        made, _ = scheduler_of(self.standing, config, self.now, HostLimits(self.terms.rules, config.granted))
         if (price := self.price) is not None:
             made.price = price
         return made

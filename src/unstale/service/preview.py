@@ -43,7 +43,7 @@ def preview(store: ReadStore, terms: ServiceSettings, promises: Promises, budget
     share = 1.0 / step
     # The scheduler of a part of the fleet has that part of the budget.
     config = replace(terms.config, budget=max(budget * share, 1e-300))
-    scheduler, _ = scheduler_of(standing, config, now, HostLimits(terms.rules))
+    scheduler, _ = scheduler_of(standing, config, now, HostLimits(terms.rules, config.granted))
     price, waits = _priced(scheduler, rows, budget * share)
     weight = scheduler.weight[rows]
     fresh, age = _steady(scheduler, rows, waits)

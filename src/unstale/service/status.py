@@ -11,6 +11,7 @@ import numpy as np
 from unstale.core.checks import Floats
 from unstale.core.learning.outlook import Outlook
 from unstale.engine.collecting import SIGNALS
+from unstale.engine.host_limits import HostLimits
 from unstale.engine.pulse import KEPT, Done, done, undone
 from unstale.engine.summary import ComparedSources, compare
 from unstale.keeper.outcomes import Answer
@@ -112,8 +113,9 @@ def first_round(moment: Moment, counts: Counts) -> FirstRound | None:
     rate = moment.config.budget + moment.config.first_rate
     # Whoever has most sources sets the pace: at one host polls follow each other at its spacing.
     each = np.bincount(standing.host[waiting], minlength=1)
+    rules = HostLimits(moment.terms.rules, moment.config.granted).rules
     spacing = max(
-        (moment.terms.rules(name).spacing * int(count) for name, count in zip(standing.hosts, each, strict=False)),
+        (rules(name).spacing * int(count) for name, count in zip(standing.hosts, each, strict=False)),
         default=0.0,
     )
     left = max(float(standing.cost[waiting].sum()) / rate, spacing)

@@ -12,6 +12,8 @@ from unstale.calendar import parse_hours
 from unstale.engine.config import EngineConfig
 from unstale.engine.contract_words import read_contracts, written_contracts
 from unstale.engine.contracts import Contract
+from unstale.engine.host_grants import HostGrant, read_grants, written_grants
+from unstale.engine.host_limits import HostLimits, Rules
 from unstale.engine.said import BUDGET, BudgetSaid
 from unstale.engine.said_settings import SAID, SettingSaid, fields_said, kept_words, read_words
 from unstale.errors import InputError
@@ -81,6 +83,70 @@ def test_a_running_engine_keeps_contracts_that_are_said_until_they_are_taken_bac
     assert 18.0 <= longest(220.0, 400.0) <= 20.0
     assert longest(420.0, 600.0) > 40.0
     assert engine.config.contracts == {}
+
+
+def test_a_running_engine_spaces_polls_of_a_host_as_it_is_said_and_then_as_its_settings_say() -> None:
+    world, store = World(np.full(10, 1.0), START + 120.0), Shared()
+
+    def say(value: bytes) -> None:
+        store.record([], settings={SAID: value})
+        store.written += 1
+
+    slowly = words(hosts="slow.example: 4s; other.example: 9s 3")
+    engine, _ = run_virtually(
+        world,
+        3.0,
+        120.0,
+        store=store,
+        listing=lambda i: Listing(f"memory:{i}", kind="memory", host="slow.example" if i < 5 else "fast.example"),
+        host_limits=HostLimits(lambda host: Rules(1.0, 2, leave=0.1)),
+        visits={40.0: lambda: say(slowly), 80.0: lambda: say(b"")},
+    )
+
+    def gaps(begin: float, rows: slice) -> list[float]:
+        times = np.sort(np.concatenate([np.array(polls) for polls in world.polls[rows]])) - START
+        return list(np.diff(times[(times > begin) & (times <= begin + 30.0)]))
+
+    slow, fast = slice(0, 5), slice(5, 10)
+    for begin, apart in ((5.0, 1.0), (50.0, 4.0), (90.0, 1.0)):
+        assert apart - 1e-6 <= min(gaps(begin, slow)) <= np.median(gaps(begin, slow)) < 1.5 * apart
+        assert 1.0 - 1e-6 <= min(gaps(begin, fast)) < 2.0
+    assert engine.host_limits.rules("slow.example") == Rules(1.0, 2, leave=0.1)
+    engine.host_limits.grant(read_grants("other.example: 9s 3"))
+    assert engine.host_limits.rules("other.example") == Rules(9.0, 3, leave=0.1)
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"[a-z0-9][a-z0-9.:-]*", fullmatch=True),
+        st.builds(
+            HostGrant,
+            st.integers(0, 10**6).map(float) | st.integers(1, 10**8).map(lambda n: n / 1000.0),
+            st.integers(0, 10**6),
+        ),
+    )
+)
+def test_grants_are_read_as_they_are_written(grants: dict[str, HostGrant]) -> None:
+    assert read_grants(written_grants(grants)) == grants
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("5s", "hosts '5s' names no host: write it like shop.example: 5s; api.example: 1s 4"),
+        ("a b: 5s", "hosts 'a b: 5s' names no host: write it like shop.example: 5s; api.example: 1s 4"),
+        ("a: 5s; A: 6s", "hosts 'a' is there twice: say each host once"),
+        ("a:", "hosts 'a:' grants nothing: write it like shop.example: 5s; api.example: 1s 4"),
+        ("a: 5", "hosts 'a: 5' has no unit of time: write it like shop.example: 5s; api.example: 1s 4"),
+        ("a: 5s 0", "hosts 'a: 5s 0' lets nobody in: let one poll at a time"),
+        ("a: soon", "hosts.a 'soon' is not a length of time: write it like 15m or 2h"),
+        ("a: -5s", "hosts.a -5s must be a finite number at least 0: try 1/day or 15m"),
+    ],
+)
+def test_a_grant_that_makes_no_sense_is_refused(text: str, said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        read_grants(text)
+    assert str(refused.value) == said
 
 
 @given(

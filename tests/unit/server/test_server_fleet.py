@@ -74,6 +74,7 @@ def test_settings_change_while_things_run_and_go_back_to_the_file(booked: Booked
         "first_round": ("1/s", True),
         "windows": ("", True),
         "contracts": ("", True),
+        "hosts": ("", True),
         "cost_in": ("polls", False),
         "keep": ("3", False),
         "horizon": ("90 days", False),
@@ -99,6 +100,14 @@ def test_settings_change_while_things_run_and_go_back_to_the_file(booked: Booked
     booked.send("PUT", "settings", {"name": "contracts", "value": None})
     assert booked.get("status")["contracts"] == []
     assert booked.send("GET", "plan").status == 200
+    booked.store.add([Listing("https://a.example/", host="a.example")], booked.now)
+    before = {one["host"]: one for one in booked.get("hosts")["hosts"]}
+    booked.send("PUT", "settings", {"name": "hosts", "value": "a.example: 7s; b.example: 2s 9"})
+    after = {one["host"]: one for one in booked.get("hosts")["hosts"]}
+    assert after == before | {"a.example": before["a.example"] | {"spacing": 7.0}}
+    assert 1 / 7 in booked.service.moment().scheduler.cap
+    booked.send("PUT", "settings", {"name": "hosts", "value": None})
+    assert booked.get("hosts")["hosts"] == list(before.values())
     back = json.loads(booked.send("PUT", "settings", {"name": "objective", "value": None}).body)["settings"]
     assert next(one for one in back if one["name"] == "objective") == usual["objective"]
     assert booked.service.moment().config.objective == "freshness"
@@ -107,6 +116,7 @@ def test_settings_change_while_things_run_and_go_back_to_the_file(booked: Booked
         ("burst", "-1"),
         ("windows", "25:00-26:00"),
         ("contracts", "orders"),
+        ("hosts", "example.org: 5"),
         ("no", "x"),
         ("keep", "9"),
     ):

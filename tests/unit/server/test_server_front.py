@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 import socket
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.asgi import Kept
+from unstale.server import spooling
 from unstale.server.app import App, replica
 from unstale.server.dashboard import Door
 from unstale.server.front import Front
@@ -123,6 +125,31 @@ def test_the_front_answers_what_the_application_does(kept: Kept) -> None:
         assert before == behind, request
     statuses = {int(behind[9:12]) for behind, _ in pairs}
     assert statuses >= {200, 206, 304, 400, 401, 404, 405, 412, 416, 421}
+
+
+@pytest.mark.parametrize("files", [256, 0], ids=["out of files", "out of memory"])
+def test_large_copies_are_sent_as_they_are(kept: Kept, files: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spooling, "FILES", files)
+    data = random.Random(1).randbytes(3 * 2**20)
+    kept.poll(data)
+    begin, first = b"GET /copies/1 HTTP/1.1\r\nHost: localhost\r\n", (100_000, 2_500_000)
+    asked = [
+        (begin, 200, data),
+        (begin + b"Range: bytes=%d-%d\r\n" % (first[0], first[1] - 1), 206, data[first[0] : first[1]]),
+        (begin + b"Range: bytes=-70000\r\n", 206, data[-70_000:]),
+        (begin + b"Range: bytes=5-5\r\n", 206, data[5:6]),
+        # Of much in several pieces all is sent, as if nobody had asked for pieces.
+        (begin + b"Range: bytes=0-999999,1000001-2000000\r\n", 200, data),
+        (begin.replace(b"GET", b"HEAD"), 200, b""),
+        (b"GET /copies/1?version=1 HTTP/1.1\r\nHost: localhost\r\n", 200, data),
+    ]
+    for (_, status, body), pair in zip(asked * 2, both(kept, [one for one, _, _ in asked]), strict=True):
+        for answered in pair:
+            head, _, sent = answered.partition(b"\r\n\r\n")
+            assert (int(head[9:12]), sent) == (status, body)
+        assert pair[0] == pair[1]
+        length = len(data) if not body else len(body)
+        assert b"content-length: %d" % length in pair[0]
 
 
 def test_a_closed_replica_stays_closed(kept: Kept) -> None:

@@ -68,10 +68,10 @@ def test_ranges_lie_within_the_copy(header: str, size: int) -> None:
 
 
 def test_several_ranges_read_as_mime() -> None:
-    part = ranges.cut(DATA, "bytes=1-2,-3", b"text/plain", b"0123")
+    part = ranges.cut(DATA, "bytes=1-2,-3", b"text/plain", '"0123"')
     assert part is not None
     kind = dict(part.fields)[b"content-type"]
-    message = email.message_from_bytes(b"content-type: " + kind + b"\r\n\r\n" + part.body)
+    message = email.message_from_bytes(b"content-type: " + kind + b"\r\n\r\n" + bytes(part.body))
     pieces = [(piece["content-range"], piece.get_payload(decode=True)) for piece in message.get_payload()]  # type: ignore[union-attr]
     assert pieces == [("bytes 1-2/100", DATA[1:3]), ("bytes 97-99/100", DATA[97:])]
 

@@ -118,7 +118,12 @@ function engine() {
   live.addEventListener("status", ({ detail }) => {
     if (detail.problem) say("trouble", "bad", detail.problem);
     else if (detail.engine.running) say("running", "good");
-    else say("stopped", "bad", `The engine has stopped: nothing is polled, copies stay as they are. The last source answered ${ago(detail.heard_at)}. Start it with: unstale run`);
+    else {
+      const was = detail.heard_at === null
+        ? "No engine is running: nothing is polled, and no source has answered yet."
+        : `The engine has stopped: nothing is polled, copies stay as they are. The last source answered ${ago(detail.heard_at)}.`;
+      say("stopped", "bad", `${was} Start it with: unstale run`);
+    }
   });
   live.addEventListener("lost", () => say("no connection", "bad", "The server does not answer; what is shown may be old."));
 }

@@ -10,8 +10,8 @@ const round = (least, most) => Array.from({ length: 40 }, (_, i) => 10 ** (i - 1
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 /**
- * Draw into an element: `xs`, and series of {name, values, colour, dash, band, points, show}.
- * `said` is what a reader who cannot see it is told. Returns a way to take it down.
+ * Draw into an element: `xs`, and series of {name, values, colour, dash, band, points, show, shown}
+ * (`shown`: what stands for a value below it). `said` is what a reader who cannot see it is told. Returns a way to take it down.
  */
 export function chart(into, xs, series, { said, height = 220, time = true, logX = false, logY = false, y, x, xName = "", range, yTicks, at = xs.length - 1 }) {
   let plot = null;
@@ -26,7 +26,7 @@ export function chart(into, xs, series, { said, height = 220, time = true, logX 
       fill: one.fill ? () => colour(one.fill) : undefined,
       paths: one.points ? () => null : undefined,
       points: { show: Boolean(one.points || xs.length < 3), size: one.points || 6, fill: () => colour(one.colour) },
-      value: (_, value) => (value === null || value === undefined ? "–" : y(value)),
+      value: (_, value) => (value === null || value === undefined ? "–" : (one.shown ?? y)(value)),
     }))],
     bands: series.flatMap((one, i) => (one.band ? [{ series: [i + 1, i + 2], fill: () => colour("band") }] : [])),
     // A stretch of time is dragged over to see it larger; a double click shows all again.

@@ -4,9 +4,9 @@ import { get, operator, send } from "../api.js";
 import { field, fill, h, long, note, table } from "../dom.js";
 import { ago } from "../format.js";
 
-const NAMES = { objective: "Objective", burst: "Burst", first_round: "First polls", windows: "Hours", contracts: "Contracts" };
-const LIKE = { objective: "freshness, age, missed, deadline:1h", burst: "auto, or a number like 20", first_round: "60/min; empty: none", windows: "22:00-06:00 Mon-Fri Europe/Berlin; empty: always", contracts: "orders: 1h; news: 1d 95%; empty: none" };
-const SAID = { default: "nobody said another", settings: "as the settings file says", api: "said over the API or here", command: "said by command", option: "said by command" };
+const NAMES = { objective: "Objective", burst: "Burst", first_round: "First polls", windows: "Hours", contracts: "Contracts", hosts: "Hosts" };
+const LIKE = { objective: "freshness, age, missed, deadline:1h", burst: "auto, or a number like 20", first_round: "60/min; empty: none", windows: "22:00-06:00 Mon-Fri Europe/Berlin; empty: always", contracts: "orders: 1h; news: 1d 95%; empty: none", hosts: "shop.example: 5s; api.example: 1s 4" };
+const SAID = { default: "the default", settings: "as the settings file says", api: "said over the API or here", command: "said by command", option: "said by command" };
 
 const why = (one) => `${SAID[one.by] ?? one.by}${one.set_here && one.since ? `, ${ago(one.since)}` : ""}`;
 

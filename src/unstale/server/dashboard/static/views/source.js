@@ -54,10 +54,12 @@ export async function source(place, context) {
         observations.slice(0, 30).map((one) => [new Date(one.polled_at).toLocaleString(), one.answer, span(one.elapsed), bytes(one.received), one.reason]))));
     if (!all.length) return;
     const row = (answer) => all.map((one) => (one.answer === answer ? ROWS[answer] : null));
+    // The series' name says what it is: beside it stands whether it was that.
+    const shown = () => "yes";
     const name = (value) => Object.keys(ROWS).find((one) => ROWS[one] === value) ?? "";
     drawn.polls = chart(box, all.map((one) => seconds(one.polled_at)), [
-      { name: "changed", values: row("changed"), colour: "good", points: 8 }, { name: "unchanged", values: row("unchanged"), colour: "accent", points: 6 },
-      { name: "failed", values: row("failed"), colour: "bad", points: 8 }],
+      { name: "changed", values: row("changed"), colour: "good", points: 8, shown }, { name: "unchanged", values: row("unchanged"), colour: "accent", points: 6, shown },
+      { name: "failed", values: row("failed"), colour: "bad", points: 8, shown }],
     { y: name, yTicks: [1, 2, 3], range: [0.5, 3.5], height: 150, said: `The last ${many(all.length, "poll")}: ${all.filter((one) => one.answer === "changed").length} found a change, ${all.filter((one) => one.answer === "failed").length} failed.` });
     await belief();
   }
