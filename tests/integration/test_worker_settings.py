@@ -85,7 +85,7 @@ def test_all_workers_follow_what_is_said_within_seconds() -> None:
             store.record([], settings={SAID: b""})
             await until(lambda: not any(worker._fleet.config.contracts for worker in workers), "they hear of it")
             await until(rare, "what is promised no more is not kept")
-            # Who changes all the time is polled as often as it pays, until its host is spaced, at whichever worker that is.
+            # Who changes all the time is polled often, until its host is spaced, at whichever worker that is.
             await until(lambda: since(time.monotonic() - 11.0, 1) > 4, "a host without spacing is polled often")
             store.record([], settings={SAID: words(hosts="0: 5s")})
             await until(
