@@ -23,6 +23,8 @@ from unstale.server.auth import check_binding
 HEADER_TIME = 10_000
 #: connections that are served at a time, and those that may wait to be accepted
 CONNECTIONS, BACKLOG = 8192, 2048
+#: threads that read the files of copies
+READING = 4
 #: bytes of a request's header
 HEADER_SIZE = 64 * 1024
 #: new records after which the collector looks for rings among them, and how often it goes deeper
@@ -64,6 +66,7 @@ async def serve(
         websockets=False,
         backlog=BACKLOG,
         backpressure=CONNECTIONS,
+        runtime_blocking_threads=READING,
         log_enabled=False,
         http1_settings=HTTP1Settings(header_read_timeout=HEADER_TIME, max_buffer_size=HEADER_SIZE),
     )
