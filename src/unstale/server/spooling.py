@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import stat
 import tempfile
 import time
 import weakref
@@ -32,7 +33,7 @@ _PREFIX, _HELD = "unstale-copies-", "held"
 
 @dataclass(slots=True)
 class _File:
-    path: str
+    path: Path
     size: int
     named_at: float
 
@@ -50,6 +51,10 @@ class SpooledCopies:
         """The file that has all bytes of a copy; None where there can be none."""
         now = self._clock()
         found = self._files.get(copy.etag)
+        if found is not None and not found.path.exists():
+            # Somebody has tidied up.
+            self._remove(self._files.pop(copy.etag))
+            found = None
         if found is None:
             self._drop(now, len(copy.whole))
             if len(self._files) >= FILES or self._bytes + len(copy.whole) > BYTES:
@@ -69,13 +74,13 @@ class SpooledCopies:
             self._files[copy.etag] = found
         found.named_at = self._clock()
         self._files.move_to_end(copy.etag)
-        return found.path
+        return str(found.path)
 
-    def _write(self, name: str, data: bytes) -> str:
+    def _write(self, name: str, data: bytes) -> Path:
         path = self._ours() / name
         with path.open("xb") as file:
             file.write(data)
-        return str(path)
+        return path
 
     def _ours(self) -> Path:
         if self._folder is None or not self._folder.is_dir():
@@ -98,7 +103,7 @@ class SpooledCopies:
     def _remove(self, file: _File) -> None:
         self._bytes -= file.size
         with suppress(OSError):
-            Path(file.path).unlink()
+            file.path.unlink()
 
 
 def _hold(folder: Path) -> int | None:
@@ -108,19 +113,22 @@ def _hold(folder: Path) -> int | None:
     except ImportError:
         return None
     file = os.open(folder / _HELD, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(file)
+        raise
     return file
 
 
 def _clear(parent: Path) -> None:
     """Remove the folders of those who have ended without doing so."""
     for folder in parent.glob(f"{_PREFIX}*"):
-        # Another user's, or one that is just being made, or in use.
+        # Another user's, or one that is just being made, or in use, stays.
         with suppress(OSError):
-            held = None
-            if (folder / _HELD).stat().st_uid == os.getuid():
-                held = _hold(folder)
-            if held is not None:
+            there = folder.lstat()
+            ours = stat.S_ISDIR(there.st_mode) and there.st_uid == os.getuid() and (folder / _HELD).exists()
+            if ours and (held := _hold(folder)) is not None:
                 _end(folder, held)
 
 

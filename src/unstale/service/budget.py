@@ -35,7 +35,7 @@ def in_force(
     going = engine.get("settled")
     rate = float(going) if running and word is None and isinstance(going, int | float) and going > 0.0 else settled
     if not file:
-        return Budget(rate, "default", -math.inf, "which holds as nobody said another")
+        return Budget(rate, "default", -math.inf, "which is the default")
     return Budget(rate, "settings", changed, f"as {file} says", waiting)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,6 +36,7 @@ def spool(tmp_path: Path) -> Spool:
 
 
 def test_a_copy_is_written_once_and_others_may_not_read_it(spool: Spool) -> None:
+    (Path(spool.copies._parent) / "unstale-copies-link").symlink_to("/")
     first, other = spool.path("a"), spool.path("b")
     assert first is not None
     assert spool.path("a") == first != other
@@ -80,6 +82,17 @@ def test_what_nobody_asks_for_goes_when_somebody_asks_for_another(spool: Spool) 
     spool.path("c")
     assert (first.exists(), second.exists()) == (False, True)
     assert spool.path("a") is not None
+
+
+def test_files_that_somebody_else_removed_are_made_again(spool: Spool) -> None:
+    first = spool.path("a")
+    assert first is not None
+    first.unlink()
+    again = spool.path("a")
+    assert again is not None
+    shutil.rmtree(again.parent)
+    assert spool.path("a") is not None
+    assert spool.copies._bytes == 100
 
 
 def test_where_nothing_can_be_written_there_is_no_file(tmp_path: Path) -> None:
