@@ -225,6 +225,7 @@ OTHERS = {
     "origin/log.py",  # appends
     "cli/lab_node.py",  # appends, in a folder of its own
     "cli/lab_processes.py",  # in a folder of its own
+    "server/spooling.py",  # in a folder of its own
     "cli/init.py",  # refuses what is there
     "cli/locking.py",  # a lock
     "cli/restoring.py",  # opens what it has copied, to bring it to the disk

@@ -32,7 +32,7 @@ _PREFIX, _HELD = "unstale-copies-", "held"
 
 
 @dataclass(slots=True)
-class _File:
+class _SpooledFile:
     path: Path
     size: int
     named_at: float
@@ -44,7 +44,7 @@ class SpooledCopies:
     def __init__(self, parent: Path | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._parent, self._clock = parent or Path(tempfile.gettempdir()), clock
         self._folder: Path | None = None
-        self._files: OrderedDict[str, _File] = OrderedDict()
+        self._files: OrderedDict[str, _SpooledFile] = OrderedDict()
         self._bytes = self._made = 0
 
     async def path(self, copy: Stretch) -> str | None:
@@ -69,8 +69,8 @@ class SpooledCopies:
                 return None
             there = self._files.get(copy.etag)
             if there is not None:
-                self._remove(_File(path, len(copy.whole), now))
-            found = there or _File(path, len(copy.whole), now)
+                self._remove(_SpooledFile(path, len(copy.whole), now))
+            found = there or _SpooledFile(path, len(copy.whole), now)
             self._files[copy.etag] = found
         found.named_at = self._clock()
         self._files.move_to_end(copy.etag)
@@ -100,7 +100,7 @@ class SpooledCopies:
             del self._files[etag]
             self._remove(oldest)
 
-    def _remove(self, file: _File) -> None:
+    def _remove(self, file: _SpooledFile) -> None:
         self._bytes -= file.size
         with suppress(OSError):
             file.path.unlink()
