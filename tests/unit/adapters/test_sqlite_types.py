@@ -40,7 +40,7 @@ def test_declared_types(type_: str, widest: int, here: str) -> None:
 def test_decimals_of_fifteen_digits_come_back_exactly(value: Decimal) -> None:
     db = sqlite3.connect(":memory:")
     text = f"{value:f}"
-    (width,) = db.execute(f"SELECT length({DIGITS.format('?1')})", (text,)).fetchone()
+    (width,) = db.execute(f"SELECT length({DIGITS.format(':text')})", {"text": text}).fetchone()
     kind, _ = declared("decimal", "", width, False)
     db.execute(f"CREATE TABLE t(a {kind})")
     db.execute("INSERT INTO t VALUES(?)", (text,))
