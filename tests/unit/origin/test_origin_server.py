@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-import socket
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
