@@ -16,7 +16,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -260,11 +260,11 @@ def git(folder: Path) -> Iterator[World]:
 @contextmanager
 def sqlite_file(folder: Path) -> Iterator[World]:
     file = folder / "shop.db"
-    with sqlite3.connect(file) as db:
+    with closing(sqlite3.connect(file)) as db, db:
         db.executescript("CREATE TABLE a (id INTEGER PRIMARY KEY); CREATE TABLE b (id INTEGER PRIMARY KEY);")
 
     def change() -> None:
-        with sqlite3.connect(file) as db:
+        with closing(sqlite3.connect(file)) as db, db:
             db.execute("INSERT INTO b VALUES (7)")
 
     yield World(f"sqlite:///{file}", 2, change, "#b", others=1)

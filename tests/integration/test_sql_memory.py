@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def poll(folder: Path, target: Path) -> Fetched:
 
 
 def make(folder: Path) -> None:
-    with sqlite3.connect(folder / "shop.db") as db:
+    with closing(sqlite3.connect(folder / "shop.db")) as db, db:
         db.execute("CREATE TABLE things(id INTEGER PRIMARY KEY, a TEXT)")
         db.executemany("INSERT INTO things VALUES(?, ?)", ROWS)
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -75,7 +75,7 @@ def said(caplog: pytest.LogCaptureFixture) -> set[str]:
 
 def copied(tmp_path: Path, lineage: str, networks: tuple[str, ...] = ("127.0.0.0/8",), token: str = "") -> Fetched:
     """A table copied by the fetchers of the command, which tell of it."""
-    with sqlite3.connect(tmp_path / "shop.db") as db:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as db, db:
         db.execute("CREATE TABLE IF NOT EXISTS orders(id INTEGER PRIMARY KEY, amount NUMERIC)")
         db.execute("INSERT INTO orders(amount) VALUES (9.5)")
     sql = Sql(target=str(tmp_path / "copies.db"), lineage=lineage, lineage_token=token)
@@ -162,10 +162,9 @@ def read(file: Path) -> list[dict[str, Any]]:
 
 
 def test_every_run_has_a_beginning_and_an_end(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "shop.db") as db:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as db, db:
         db.execute("CREATE TABLE orders(id INTEGER PRIMARY KEY, amount DECIMAL(9,2))")
         db.execute("INSERT INTO orders VALUES(1, 2.5), (2, 3.5)")
-    db.close()
     sql = Sql(target=str(tmp_path / "copies.db"), lineage=str(tmp_path / "lineage.jsonl"))
     settings = replace(Settings(), files=replace(Files(), roots=(str(tmp_path),)), sql=sql)
     address = f"sqlite:///{tmp_path / 'shop.db'}#"

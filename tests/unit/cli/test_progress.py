@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,9 @@ ROWS = 2500
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    with sqlite3.connect(tmp_path / "shop.db") as db:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as db, db:
         db.execute("CREATE TABLE things(id INTEGER PRIMARY KEY, a TEXT)")
         db.executemany("INSERT INTO things VALUES(?, ?)", ((i, f"row {i}") for i in range(ROWS)))
-    db.close()
     return tmp_path
 
 
