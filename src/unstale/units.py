@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 
 from unstale.errors import InputError, sentence
 
@@ -102,6 +103,17 @@ def written_seconds(seconds: float) -> str:
     size, unit = next(((size, unit) for size, unit in sizes if seconds and seconds % size == 0.0), (1.0, "s"))
     count = seconds / size
     return f"{int(count) if count == int(count) else count}{unit}"
+
+
+def named_parts(text: str) -> Iterator[tuple[str, str, str]]:
+    """The parts of a line that says something of several names: each as it is written, its name, and what is said.
+
+    >>> list(named_parts("orders: 1h; news: 1d 95%;"))
+    [('orders: 1h', 'orders', '1h'), ('news: 1d 95%', 'news', '1d 95%')]
+    """
+    for part in filter(None, map(str.strip, text.split(";"))):
+        name, _, said = part.rpartition(":")
+        yield part, name.strip(), said.strip()
 
 
 def _short(x: float) -> str:

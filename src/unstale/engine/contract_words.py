@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from unstale.engine.contracts import OWN, Contract
 from unstale.errors import require
-from unstale.units import DAY, parse_duration, plain_number, written_seconds
+from unstale.units import DAY, named_parts, parse_duration, plain_number, written_seconds
 
 _LIKE = "write it like orders: 1h; news: 1d 95%"
 #: how long, and for which share of the time; one of both may be missing
@@ -24,12 +24,10 @@ def read_contracts(text: str) -> dict[str, Contract]:
     {'orders': Contract(fresh_within=3600.0, target=1.0), 'news': Contract(fresh_within=86400.0, target=0.95)}
     """
     found: dict[str, Contract] = {}
-    for part in filter(None, map(str.strip, text.split(";"))):
-        tag, _, terms = part.rpartition(":")
-        tag = tag.strip()
+    for part, tag, terms in named_parts(text):
         require(tag and tag != OWN, "contracts", repr(part[:40]), "names no tag", _LIKE)
         require(tag not in found, "contracts", repr(tag[:40]), "is there twice", "say each tag once")
-        found[tag] = _contract(f"contracts.{tag[:40]}", terms.strip())
+        found[tag] = _contract(f"contracts.{tag[:40]}", terms)
     return found
 
 

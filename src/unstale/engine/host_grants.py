@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from unstale.errors import require
 from unstale.frozen import dataclass
-from unstale.units import DAY, parse_duration, plain_number, written_seconds
+from unstale.units import DAY, named_parts, parse_duration, plain_number, written_seconds
 
 _LIKE = "write it like shop.example: 5s; api.example: 1s 4"
 #: a spacing, and polls at a time, which may be missing
@@ -35,12 +35,11 @@ def read_grants(text: str) -> dict[str, HostGrant]:
     {'shop.example': HostGrant(spacing=5.0, concurrency=0), 'api.example': HostGrant(spacing=0.5, concurrency=4)}
     """
     found: dict[str, HostGrant] = {}
-    for part in filter(None, map(str.strip, text.split(";"))):
-        host, _, terms = part.rpartition(":")
-        host = host.strip().lower()
+    for part, name, terms in named_parts(text):
+        host = name.lower()
         require(host and not re.search(r"\s", host), "hosts", repr(part[:40]), "names no host", _LIKE)
         require(host not in found, "hosts", repr(host[:40]), "is there twice", "say each host once")
-        told = _GRANT.fullmatch(terms.strip())
+        told = _GRANT.fullmatch(terms)
         require(told is not None, "hosts", repr(part[:40]), "grants nothing", _LIKE)
         assert told is not None
         require(plain_number(told["spacing"]) is None, "hosts", repr(part[:40]), "has no unit of time", _LIKE)
