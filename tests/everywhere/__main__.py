@@ -40,9 +40,9 @@ def environment_of(python: str) -> Path:
 
 
 @contextmanager
-def tree(folder: Path, name: str) -> Iterator[Path]:
-    """The sources as they are, in a folder whose name is hard to quote, or in one where nothing can be written."""
-    if name == "as it is":
+def tree(folder: Path, name: str, read_only: bool) -> Iterator[Path]:
+    """The sources as they are, or in a folder whose name is hard to quote, or where nothing can be written."""
+    if name == "as it is" and not read_only:
         yield ROOT
         return
     place = folder / name
@@ -51,7 +51,7 @@ def tree(folder: Path, name: str) -> Iterator[Path]:
         if (ROOT / path).exists():
             (place / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / path, place / path)
-    if name == "read-only":
+    if read_only:
         for path in (*place.rglob("*"), place):
             path.chmod(path.stat().st_mode & ~0o222)
     try:
@@ -85,28 +85,44 @@ def bare_path(folder: Path) -> str:
     return str(place)
 
 
+def opened(python: Path, folder: Path) -> tuple[Path, dict[str, str]]:
+    """The same environment where everybody may use it, with a copy of its Python; and what must be set to run it."""
+    ask = "import sys, sysconfig; print(sys.base_prefix, sysconfig.get_path('purelib'), sep='\\n')"
+    base, packages = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.splitlines()
+    left_out = shutil.ignore_patterns("test", "site-packages", "__pycache__", "share", "include")
+    shutil.copytree(base, folder / "python", symlinks=True, ignore=left_out)
+    given = {"LD_LIBRARY_PATH": str(folder / "python/lib")}
+    copied, place = folder / "python/bin" / python.resolve().name, folder / "environment"
+    subprocess.run([copied, "-m", "venv", "--without-pip", place], env=os.environ | given, check=True)
+    made = place / "bin/python"
+    own = subprocess.run([made, "-c", ask], env=os.environ | given, capture_output=True, text=True, check=True).stdout
+    (Path(own.splitlines()[1]) / "packages.pth").write_text(f"{packages}\n", "utf-8")
+    return made, given
+
+
 def run(row: Row, tests: list[str], examples: bool, log: Path) -> tuple[int, str, float]:
     """Run the fast tests, with examples if told, under these conditions; exit code, what pytest says, and seconds."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everywhere", ignore_cleanup_errors=True)))
         folder.chmod(0o755)
         python = environment_of(row["python"].environment["PYTHON"])
-        place = stack.enter_context(tree(folder, row["folder"].name))
+        place = stack.enter_context(tree(folder, row["folder"].name, "read-only" in row["user"].name))
         given = dict(os.environ)
         for condition in row.values():
             given |= condition.environment
         del given["PYTHON"]
+        as_user: dict[str, Any] = {}
+        if row["user"].name.startswith("nobody"):
+            (folder / "home").mkdir()
+            shutil.chown(folder / "home", "nobody")
+            as_user = {"user": "nobody", "group": 65534, "extra_groups": []}
+            python, found = opened(python, folder)
+            given |= {"HOME": str(folder / "home"), "TMPDIR": str(folder / "home"), **found}
         # The sources of this place, not those that the environment was made for; what is compiled is kept apart.
         given["PYTHONPATH"] = os.pathsep.join([str(place / "src"), str(place / "tests")])
         given["PATH"] = f"{python.parent}{os.pathsep}{given['PATH']}"
         if row["packages"].name == "none":
             given["PATH"] = bare_path(folder)
-        as_user: dict[str, Any] = {}
-        if row["user"].name == "nobody":
-            (folder / "home").mkdir()
-            shutil.chown(folder / "home", "nobody")
-            as_user = {"user": "nobody", "group": 65534, "extra_groups": []}
-            given |= {"HOME": str(folder / "home"), "TMPDIR": str(folder / "home")}
         words = [str(python), "-m", "pytest", "-n", "2", "-q", "-p", "no:cacheprovider", "-m"]
         words.append("not slow or examples" if examples else "not slow")
         for condition in row.values():

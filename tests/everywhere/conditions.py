@@ -8,6 +8,7 @@ Rules of this file:
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import random
 import shutil
@@ -48,9 +49,10 @@ def conditions() -> list[Condition]:
         Condition("order", "shuffled", {"PYTHONHASHSEED": "7", "TEST_ORDER": "7"}, ("support.shuffled",)),
         Condition("folder", "as it is"),
         Condition("folder", "spä ce"),
-        Condition("folder", "read-only", missing="root may write everywhere" if os.geteuid() == 0 and nobody() else ""),
         Condition("user", "as it is"),
         Condition("user", "nobody", missing=nobody()),
+        # Root may write everywhere, so that this is a matter of who runs them.
+        Condition("user", "nobody, read-only", missing=nobody()),
         Condition("load", "quiet"),
         Condition("load", "busy"),
         Condition("packages", "as installed"),
@@ -115,9 +117,9 @@ def nobody() -> str:
     if os.geteuid() != 0:
         return "only root can run them as nobody; they are run as a plain user anyway"
     try:
-        subprocess.run([sys.executable, "-c", ""], user="nobody", capture_output=True, check=True)
+        subprocess.run(["cat", __file__], user="nobody", capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        return "nobody may not run this Python: it is in, or leads to, a folder that only root reads"
+        return "nobody may not read these sources: they are in a folder that only root reads"
     return ""
 
 
@@ -127,29 +129,40 @@ def rows(known: Sequence[Condition]) -> list[dict[str, Condition]]:
     for one in known:
         if not one.missing:
             kinds.setdefault(one.kind, []).append(one)
-    # Greedy with dice, and the best of many throws: the least is what the two longest kinds need between them.
-    throws = (_thrown(kinds, random.Random(seed)) for seed in range(100))
-    return min(throws, key=len)
-
-
-def _thrown(kinds: dict[str, list[Condition]], dice: random.Random) -> list[dict[str, Condition]]:
-    pairs = {
-        frozenset({(a, x.name), (b, y.name)})
-        for a, b in itertools.combinations(kinds, 2)
-        for x, y in itertools.product(kinds[a], kinds[b])
+    names = {kind: [one.name for one in of_kind] for kind, of_kind in kinds.items()}
+    every = {
+        frozenset({(a, x), (b, y)})
+        for a, b in itertools.combinations(names, 2)
+        for x, y in itertools.product(names[a], names[b])
     }
-    made = []
-    while pairs:
-        # Begin with a pair that is left, then take for each kind what meets most of those that are left.
-        row = dict(dice.choice(sorted(map(sorted, pairs))))
-        for kind in dice.sample(sorted(kinds), len(kinds)):
-            if kind not in row:
-                names = dice.sample([one.name for one in kinds[kind]], len(kinds[kind]))
-                row[kind] = max(names, key=lambda name, kind=kind: _met(pairs, {**row, kind: name}))
-        pairs = {pair for pair in pairs if not pair <= set(row.items())}
-        made.append({kind: next(one for one in kinds[kind] if one.name == row[kind]) for kind in kinds})
-    return made
+    # The least is what the two longest kinds need between them; one row more wherever no throw of the dice does.
+    for count in itertools.count(math.prod(sorted(map(len, names.values()))[-2:])):
+        for seed in range(8):
+            found = _climbed(names, every, count, random.Random(seed))
+            if found:
+                return [
+                    {kind: next(one for one in kinds[kind] if one.name == row[kind]) for kind in row} for row in found
+                ]
+    raise AssertionError
 
 
-def _met(pairs: set[frozenset[tuple[str, str]]], row: dict[str, str]) -> int:
-    return sum(pair <= set(row.items()) for pair in pairs)
+def _climbed(
+    names: dict[str, list[str]], every: set[frozenset[tuple[str, str]]], count: int, dice: random.Random
+) -> list[dict[str, str]]:
+    """So many rows by chance, changed place by place while no fewer pairs meet; none if some pairs still do not."""
+    rows = [{kind: dice.choice(choice) for kind, choice in names.items()} for _ in range(count)]
+    met = [_pairs(row) for row in rows]
+    missing = len(every - set().union(*met))
+    for _ in range(3000):
+        if not missing:
+            return rows
+        at, kind = dice.randrange(count), dice.choice(sorted(names))
+        row = {**rows[at], kind: dice.choice(names[kind])}
+        others = set().union(*(pairs for i, pairs in enumerate(met) if i != at))
+        if (left := len(every - others - _pairs(row))) <= missing:
+            rows[at], met[at], missing = row, _pairs(row), left
+    return []
+
+
+def _pairs(row: dict[str, str]) -> set[frozenset[tuple[str, str]]]:
+    return {frozenset(pair) for pair in itertools.combinations(row.items(), 2)}

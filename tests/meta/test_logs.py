@@ -7,12 +7,11 @@ import json
 import logging
 import re
 from io import StringIO
-from pathlib import Path
 
 import pytest
 
-import unstale
 from support.documents import ROOT
+from support.source import MODULES, nodes
 from unstale.logs import EVENTS, LOGGER, JsonLines, log
 
 #: what writes an event, its first argument is the name: anywhere, and in the engine, which tells of all it logs
@@ -22,9 +21,9 @@ CALLS, ENGINE = {"log"}, {"log", "_tell", "tell"}
 def named() -> set[str]:
     """The events that code names, in calls of what writes or tells them."""
     found = set()
-    for path in Path(unstale.__file__).parent.rglob("*.py"):
+    for path in MODULES:
         calls = ENGINE if path.parent.name == "engine" else CALLS
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.Call) and node.args:
                 function = node.func
                 name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 
-from support.documents import ROOT
+from support.source import MODULES, nodes
 
-SOURCE = ROOT / "src/unstale"
 #: names of several classes, and why each of them has it
 SHARED = {
     "Constant": "a penalty and a process: a family names its members by what they are, and nothing takes both",
@@ -35,14 +34,14 @@ UNCLEAR = {
 
 def test_no_two_classes_have_one_name() -> None:
     found = defaultdict(list)
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for path, module in MODULES.items():
+        for node in nodes(path):
             if isinstance(node, ast.ClassDef):
-                found[node.name].append(str(path.relative_to(SOURCE)))
+                found[node.name].append(module)
     twice = {name: places for name, places in found.items() if len(places) > 1 and name not in SHARED}
     assert not twice
     assert not UNCLEAR & set(found)
 
 
 def test_a_file_about_fleets_says_which() -> None:
-    assert [str(path.relative_to(SOURCE)) for path in SOURCE.rglob("fleet.py")] == ["core/fleet.py"]
+    assert [module for path, module in MODULES.items() if path.name == "fleet.py"] == ["core/fleet.py"]

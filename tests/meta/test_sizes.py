@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
-import tokenize
 from collections import Counter
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from support.documents import ROOT
+from support.source import MODULES, SOURCE, nodes, text
 
-SOURCE = ROOT / "src/unstale"
-_SPACE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 _WITH_DOCSTRING = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def code_lines(text: str) -> int:
+def code_lines(path: Path) -> int:
     """Lines that hold code: no blank ones, no comments, no docstrings."""
-    lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in _SPACE:
-            lines.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, _WITH_DOCSTRING) and ast.get_docstring(node) is not None:
+    stripped = enumerate(map(str.strip, text(path).splitlines()), 1)
+    lines = {number for number, line in stripped if line and not line.startswith("#")}
+    for node in nodes(path):
+        if isinstance(node, _WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None:
             said = node.body[0]
             lines -= set(range(said.lineno, (said.end_lineno or said.lineno) + 1))
     return len(lines)
@@ -34,21 +30,20 @@ def code_lines(text: str) -> int:
 @cache
 def _counted() -> Counter[str]:
     sizes: Counter[str] = Counter()
-    for path in SOURCE.rglob("*.py"):
-        parts = path.relative_to(SOURCE).parts
-        sizes[parts[0] if len(parts) > 1 else "leaves"] += code_lines(path.read_text("utf-8"))
+    for path, name in MODULES.items():
+        sizes[name.partition("/")[0] if "/" in name else "leaves"] += code_lines(path)
     return sizes
 
 
 def _stated() -> dict[str, int]:
-    text = (ROOT / "docs/rooms.md").read_text("utf-8").partition("## Sizes")[2].partition("\n## ")[0]
-    return {room: int(size.replace(",", "")) for room, size in re.findall(r"^\| `?(\w+)`? \| ([\d,]+) \|$", text, re.M)}
+    told = (ROOT / "docs/rooms.md").read_text("utf-8").partition("## Sizes")[2].partition("\n## ")[0]
+    return {room: int(size.replace(",", "")) for room, size in re.findall(r"^\| `?(\w+)`? \| ([\d,]+) \|$", told, re.M)}
 
 
-def test_only_code_is_counted() -> None:
-    assert (
-        code_lines('"""Said."""\n\n# why\ndef f():\n    """Said\n    more."""\n    return (\n        1\n    )\n') == 4
-    )
+def test_only_code_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "one.py"
+    path.write_text('"""Said."""\n\n# why\ndef f():\n    """Said\n    more."""\n    return (\n        1\n    )\n')
+    assert code_lines(path) == 4
 
 
 def test_every_room_has_a_size() -> None:
@@ -67,6 +62,6 @@ FILE, ENGINE = 300, 250
 
 
 def test_a_file_has_one_idea() -> None:
-    lines = {path.relative_to(SOURCE): len(path.read_text("utf-8").splitlines()) for path in SOURCE.rglob("*.py")}
+    lines = {path.relative_to(SOURCE): len(text(path).splitlines()) for path in MODULES}
     long = {str(path): n for path, n in lines.items() if n > (ENGINE if path.parts[0] == "engine" else FILE)}
     assert not long, f"{long} have more than one idea each: give one of them a file of its own"
