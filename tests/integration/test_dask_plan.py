@@ -33,7 +33,7 @@ def _no_collection_within_dask() -> Iterator[None]:
     gc.collect()
 
 
-FILES, ROWS = 12, 60_000
+FILES, ROWS = 12, 30_000
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from unstale.core.replication.layers import Layer
 from unstale.lab.setups import Setup
 
 #: of the changes that a soak waits for, and how much larger errors may be then
-SHARE, WIDER = (1.0, 1.0) if soaking() else (0.45, 1.5)
+SHARE, WIDER = (1.0, 1.0) if soaking() else (0.3, 1.8)
 
 
 @pytest.mark.parametrize(

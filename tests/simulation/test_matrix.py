@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from support.depth import soaking
+from support.depth import combined, soaking
 from unstale.core import penalties, processes
 from unstale.core.custom_penalty import Custom
 from unstale.core.penalties import (
@@ -122,11 +122,10 @@ def compare(changes: Process, polls: Process | Sweep, seed: int, harms: list[tup
     agree("consistency", batch_means([h.within(0.4) / LENGTH for h in histories]), consistency(0.4, changes, gaps))
 
 
-@pytest.mark.parametrize("changes", CHANGES, ids=label)
-@pytest.mark.parametrize("polls", POLLS, ids=label)
+@pytest.mark.parametrize(("changes", "polls"), combined(CHANGES, POLLS), ids=label)
 def test_theory_and_simulation_agree(changes: Process, polls: Process | Sweep) -> None:
     turn = CHANGES.index(changes) + POLLS.index(polls)
-    compare(changes, polls, 2, PENALTIES if soaking() else PENALTIES[turn % 3 :: 3])
+    compare(changes, polls, 2, PENALTIES if soaking() else PENALTIES[turn // 2 % 3 :: 3])
 
 
 COMPILED: list[Process] = [p for p in CHANGES if law_of(p) is not None]

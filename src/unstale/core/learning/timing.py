@@ -26,6 +26,8 @@ SHORTEST, LONGEST, LENGTHS = math.log(4.0), math.log(504.0), 9
 _ROUNDS, _SWEEPS = 12, 3
 #: beyond it a wait is not looked at: three intervals and a day, at most six weeks
 _FARTHEST = 1008
+#: what two costs differ by at most for no other reason than that they are rounded
+_MARGIN = 1e-6
 
 
 def even_waits() -> Floats:
@@ -50,33 +52,42 @@ def best_waits(intensity: Floats) -> Floats:
 
 @compiled
 def _waits(intensity: Floats, rate: float, price: float, farthest: int, average: float) -> Floats:
-    stale = np.zeros((WEEK, farthest + 1))
-    for p in range(WEEK):
-        passed, total, before = 0.0, 0.0, 0.0
-        for k in range(1, farthest + 1):
-            passed += rate * intensity[(p + k - 1) % WEEK]
-            now = -math.expm1(-passed)
-            total += 0.5 * (before + now)
-            stale[p, k] = total
-            before = now
-    ahead, wait = np.zeros(WEEK), np.ones(WEEK, np.int64)
+    # For each hour of the week and each wait from then on: the staleness until its end, and the price of a poll.
+    # Few waits are worth a look, so it is added up as far as one is: changes awaited, and how stale a copy is by then.
+    paid, known = np.empty((WEEK, farthest + 1)), np.zeros(WEEK, np.int64)
+    passed, stale, total = np.zeros(WEEK), np.zeros(WEEK), np.zeros(WEEK)
+    paid[:, 0] = price
+    # One week after another as far as a wait may lead, so that nobody has to ask in which week it ends.
+    ahead, wait = np.zeros(WEEK + farthest + 1), np.ones(WEEK, np.int64)
     for _ in range(_ROUNDS):
         for _ in range(_SWEEPS):
+            lowest = ahead.min()
             for back in range(WEEK):
                 p = WEEK - 1 - back
                 least = math.inf
                 for k in range(1, farthest + 1):
-                    cost = stale[p, k] + price - average * k + ahead[(p + k) % WEEK]
+                    if k > known[p]:
+                        passed[p] += rate * intensity[(p + k - 1) % WEEK]
+                        now = -math.expm1(-passed[p])
+                        total[p] += 0.5 * (stale[p] + now)
+                        paid[p, k], stale[p], known[p] = total[p] + price, now, k
+                    so_far = paid[p, k] - average * k
+                    cost = so_far + ahead[p + k]
                     if cost < least:
                         least = cost
                         wait[p] = k
-                ahead[p] = least
-            ahead -= ahead.mean()
+                    elif so_far + lowest > least + _MARGIN and paid[p, k] - paid[p, k - 1] >= average:
+                        # From here on every hour costs more than the average: no longer wait is better.
+                        break
+                lowest = min(lowest, least)
+                for again in range(p, len(ahead), WEEK):
+                    ahead[again] = least
+            ahead -= ahead[:WEEK].mean()
         # The average of the present waits, once they have settled into their cycle.
         p, cost, time = 0, 0.0, 0.0
         for step in range(460):
             if step >= 60:
-                cost += stale[p, wait[p]] + price
+                cost += paid[p, wait[p]]
                 time += wait[p]
             p = (p + wait[p]) % WEEK
         moved = abs(cost / time - average)
