@@ -118,7 +118,7 @@ class FleetService(FleetTerms):
         now = self.clock()
         rate = self.budget().rate if budget is None else budget
         terms = replace(self.terms, config=self.terms.config.amended({SAID: self.store.setting(SAID)}))
-        return preview(self.store, terms, self._promises(terms.config), rate, now)
+        return preview(self.store, terms, partial(self._promises, terms.config), rate, now)
 
     def engine(self) -> EngineState:
         """What keeps it fresh, and what it did since it started."""
@@ -196,8 +196,8 @@ class FleetService(FleetTerms):
         """A named setting, empty if there is none."""
         return self.store.setting(name)
 
-    def _promises(self, config: EngineConfig) -> Promises:
-        return self._promised.of(self.store, config.contracts)
+    def _promises(self, config: EngineConfig, few: Sequence[int] | None = None) -> Promises:
+        return self._promised.of(self.store, config.contracts, few)
 
     def _of_whole(self, part: FleetColumns, budget: float) -> FleetScale:
         """What a part takes from the whole: read anew after an edit, or another price, surcharge or budget."""
