@@ -93,7 +93,7 @@ def _priced(scheduler: Scheduler, rows: Integers, budget: float) -> tuple[float,
     # A few tell about where it is and how steeply spending falls there; all of them then say how far off that is.
     price = falls_to(spent_by_few, budget, _LOWEST, _HIGHEST)
     steep = math.log(spent_by_few(price) / spent_by_few(price * _NEAR)) / math.log(_NEAR)
-    before = None
+    before, step = None, 0.0
     for _ in range(_STEPS):
         found = waits(price)
         excess = math.log(float((cost / found).sum()) / budget)
