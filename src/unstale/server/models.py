@@ -48,6 +48,7 @@ _SOURCE = record(
     waits_for=text(40),
     surcharge=number(1.0),
     reason=text(2000),
+    title=text(),
 )
 SOURCE = model("Source", _SOURCE)
 VERSION = model(

@@ -90,9 +90,13 @@ class FleetService(FleetTerms):
         rows = np.array([place[source] for source in sources if source in place], dtype=np.int64)
         return moment.views(rows, named, reasons(self.store, moment, rows))
 
+    def titles(self, sources: Sequence[SourceView]) -> Mapping[int, str]:
+        """What these are called, by themselves where nobody said it."""
+        return self._own_titles.of(self.store, [one.listing for one in sources])
+
     def columns(self, before: SourceColumns | None = None) -> SourceColumns:
         """All sources in columns, to be searched; what `before` has read and still holds is not read again."""
-        return read_columns(self.store, self.moment, before)
+        return read_columns(self.store, self.moment, before, self._own_titles)
 
     def found(self, search: str) -> list[int]:
         """The sources that a search means, rising."""

@@ -24,13 +24,13 @@ export async function source(place, context) {
     const [one, why] = await Promise.all([get(at), get(`${at}/explain`)]);
     if (!context.current()) return null;
     const tags = [one.options.tags ?? []].flat();
-    if (one.options.title) document.title = `${one.options.title.slice(0, 100)} · Unstale`;
-    fill(parts.head, one.options.title ? h("h2", { class: "title" }, one.options.title) : null, h("p", { class: "address" }, icon(one.id), address(one.address)),
+    if (one.title) document.title = `${one.title.slice(0, 100)} · Unstale`;
+    fill(parts.head, one.title ? h("h2", { class: "title" }, one.title) : null, h("p", { class: "address" }, icon(one.id), address(one.address)),
       tags.length ? h("p", { class: "tags" }, tags.map((tag) => h("a", { class: "chip", href: `#/sources?${new URLSearchParams({ search: term("tag", tag) })}` }, short(tag, 40)))) : null, h("p", { class: "why" }, why.sentence), why.costs ? h("p", { class: "why" }, why.costs) : null, why.copying ? h("p", { class: "why" }, why.copying) : null,
       operator() ? h("p", {}, h("a", { href: `#/news?${new URLSearchParams({ of: one.address })}` }, "Tell somebody of its changes")) : null,
       h("dl", { class: "tiles" },
-        tile("fresh now", percent(one.fresh), `expected age ${one.checked_at ? span(one.age) : "unknown"}`),
-        tile("changes", one.change_rate ? every(one.change_rate) : "unknown", one.change_rate ? `90 % sure: every ${span(1 / one.change_rate_high)} to ${span(1 / one.change_rate_low)}` : ""),
+        tile("fresh now", one.checked_at ? percent(one.fresh) : "–", `expected age ${one.checked_at ? span(one.age) : "unknown"}`),
+        tile("changes", one.change_rate && one.checked_at ? every(one.change_rate) : "unknown", one.change_rate && one.checked_at ? `90 % sure: every ${span(1 / one.change_rate_high)} to ${span(1 / one.change_rate_low)}` : ""),
         tile("polled", one.paused ? "paused" : why.interval ? `every ${span(why.interval)}` : "–", one.paused ? "" : `next poll ${due(one.due_at)}`),
         tile("checked", ago(one.checked_at), `last change found ${ago(one.changed_at)}`),
         tile("weight", count(one.weight), `cost ${count(one.cost)}${why.surcharge > 1 ? `, ${count(why.surcharge)} times that for its host's cap` : ""}`),
