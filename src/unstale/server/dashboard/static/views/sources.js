@@ -65,7 +65,8 @@ export async function sources(place, context) {
     after.disabled = !found.sorted || found.sources.length < SIZE;
     body.dataset.asked = JSON.stringify(asked);
     choose();
-    if (!found.sorted) setTimeout(() => { if (context.current()) read(true); }, 2000);
+    // What was known while nobody looked is a while old: it is being read anew.
+    if (!found.sorted || (!quietly && Date.now() - Date.parse(found.as_of) > 5000)) setTimeout(() => { if (context.current()) read(true); }, 2000);
   }
 
   const tick = (one) => h("input", { type: "checkbox", class: "pick", "aria-label": `Choose ${short(named(one), 80)}`, "data-id": one.id, onchange: (event) => {
