@@ -95,9 +95,9 @@ export async function add(place, context) {
     const own = words(tags.value);
     try {
       // A line that says more than an address is read as a list.
-      if (found.sources === 1 && !found.bad && (kind || title.value) && !/\s/.test(content || typed())) {
+      if (found.sources === 1 && !found.bad && (kind || title.value) && !content && !/\s/.test(typed())) {
         const options = { ...(title.value ? { title: title.value } : {}), ...(own.length || found.first[0].tags.length ? { tags: [...found.first[0].tags, ...own] } : {}) };
-        const { ids } = await send("POST", "/api/v1/sources?replace=true", [{ address: typed() || found.first[0].address, ...(kind ? { kind } : {}), options }]);
+        const { ids } = await send("POST", "/api/v1/sources?replace=true", [{ address: typed(), ...(kind ? { kind } : {}), options }]);
         note("Added: it is polled as soon as the budget allows.");
         location.hash = `#/sources/${ids[0]}`;
         return;

@@ -19,7 +19,7 @@ export async function news(place, context) {
   const fresh = found.items.filter((one) => since && Date.parse(one.date_published) > since);
   const changes = found.items.map((one) => {
     const [, source, version] = /source:(\d+):version:(\d+)$/.exec(one.id);
-    return [[fresh.includes(one) ? h("span", { class: "pill good" }, "new") : null, " ", h("a", { href: `#/sources/${source}?new=${version}` }, short(one.title, 90)), one.content_text ? h("p", { class: "lines" }, (one.content_text === "…" ? "What changed is long, or the version before is not kept." : short(one.content_text, 400)).split("\n").map((line) => h("span", { class: SIGNS[line[0]] ?? "" }, `${line}\n`))) : null], ago(one.date_published), one.tags.join(", ")];
+    return [[fresh.includes(one) ? [h("span", { class: "pill good" }, "new"), " "] : null, h("a", { href: `#/sources/${source}?new=${version}` }, short(one.title, 90)), one.content_text ? h("p", { class: "lines" }, (one.content_text === "…" ? "What changed is long, or the version before is not kept." : short(one.content_text, 400)).split("\n").map((line) => h("span", { class: SIGNS[line[0]] ?? "" }, `${line}\n`))) : null], ago(one.date_published), one.tags.join(", ")];
   });
   const who = h("section", { class: "card" });
   fill(place, h("h1", {}, "News"),
