@@ -228,7 +228,7 @@ class BrowserFetcher:
                 env={name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ},
             )
         except Exception as error:
-            if "Executable doesn't exist" not in str(error):
+            if "executable doesn't exist" not in str(error).lower():
                 raise
             remedy = "set browser.program, like /usr/bin/chromium, or run `playwright install chromium`"
             raise InputError(sentence("browser", "that pages are drawn with", "is not installed", remedy)) from None

@@ -253,7 +253,7 @@ def test_feeds_and_pages_of_freshrss_in_its_own_export() -> None:
 
 
 def backup(parts: dict[str, bytes]) -> bytes:
-    """As changedetection.io 0.54 and later pack it: a folder with one file for each watch and tag."""
+    """As changedetection.io 0.55 packs it: a folder with one file for each watch and tag."""
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as packed:
         for name, text in parts.items():
