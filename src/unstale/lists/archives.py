@@ -28,7 +28,7 @@ _STEPS = 5_000
 
 
 def watches_in(data: bytes, name: str) -> bytes:
-    """The watches and tags of a backup of changedetection.io: one file each, or all in one as older versions have it."""
+    """The watches and tags of a backup of changedetection.io: one file each, or all in one in older ones."""
     kept: dict[str, dict[str, Any]] = {"watch": {}, "tag": {}}
     left = _WHOLE
     try:
