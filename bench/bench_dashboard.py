@@ -149,6 +149,11 @@ async def measure(app: Any, rounds: int, table: Table, ready: Callable[[], None]
         after, wall = await timed(app, path)
         table.row(name, "after an edit", wall, after, after / BAR, 1)
         print(f"{name:34} after an edit {1e3 * after:8.1f} ms", flush=True)
+    for name, options in {"tags": {"tags": ["news", "late"]}, "a contract": {"fresh_within": "2h"}}.items():
+        await timed(app, "/api/v1/sources/779", "PATCH", json.dumps({"options": options}).encode())
+        after, wall = await timed(app, READS["budget: preview"])
+        table.row("budget: preview", f"after an edit of {name}", wall, after, after / BAR, 1)
+        print(f"budget: preview after an edit of {name} {1e3 * after:8.1f} ms", flush=True)
     edit = statistics.median(edits[1:])
     table.row("edit of a source", "again", edit, edit, edit / BAR, len(edits) - 1)
     print(f"edits: first {1e3 * edits[0]:.1f} ms, then {1e3 * edit:.1f} ms", flush=True)

@@ -10,7 +10,8 @@ from unstale.errors import InputError, sentence
 from unstale.kinds import KINDS, NAMES
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_FEED = re.compile(r"[^?#]*\.(rss|atom)([?#]|$)", re.IGNORECASE)
+_FEED = re.compile(r"[^?#]*(\.(rss|atom)|/(feed|rss|atom)\.xml|[^/:]/feed/?)([?#]|$)", re.IGNORECASE)
+_HINTS = (".rss", ".atom", "/feed", "/rss.xml", "/atom.xml")
 _HOST = re.compile(r"[^/?#]*?://(?:[^/?#]*@)?(\[[^\]/?#]*\]|[^/?#:]*)")
 
 
@@ -19,6 +20,8 @@ def kind_of(address: str) -> str:
 
     >>> [kind_of(a) for a in ("https://example.org/", "https://example.org/news.rss", "s3://a/b", "mysql+pymysql://h/d")]
     ['http', 'feed', 'file', 'sql']
+    >>> [kind_of(f"https://example.org/{a}") for a in ("feed/", "blog/rss.xml?all", "feedback", "?q=/feed")]
+    ['feed', 'feed', 'http', 'http']
     """
     found = _SCHEME.match(address)
     if found is None:
@@ -37,9 +40,9 @@ def kind_of(address: str) -> str:
         )
     if kind != "http":
         return kind
-    # To look for two words takes a tenth of what the pattern takes.
+    # To look for some words takes a tenth of what the pattern takes.
     low = address.casefold()
-    return "feed" if (".rss" in low or ".atom" in low) and _FEED.match(address) else kind
+    return "feed" if any(word in low for word in _HINTS) and _FEED.match(address) else kind
 
 
 @lru_cache(maxsize=256)

@@ -97,11 +97,13 @@ def serving(site: Site) -> Iterator[str]:
         server.server_close()
 
 
-def drawn(*requests: Request, networks: tuple[str, ...] = ("127.0.0.1/32", "127.0.0.3/32")) -> list[Fetched]:
+def drawn(
+    *requests: Request, networks: tuple[str, ...] = ("127.0.0.1/32", "127.0.0.3/32"), program: str = CHROMIUM
+) -> list[Fetched]:
     """What a browser makes of these, one after the other."""
 
     async def draw() -> list[Fetched]:
-        means = BrowserMeans(CHROMIUM, sandbox=False)
+        means = BrowserMeans(program, sandbox=False)
         fetcher = BrowserFetcher(Gate(networks), means, agent="unstale test", now=lambda: 7.0)
         try:
             return [await fetcher.fetch(request) for request in requests]
@@ -224,6 +226,12 @@ def test_a_browser_elsewhere_draws_the_same_goes_nowhere_else_and_is_left_as_it_
     assert (gone.answer, gone.status) == (Answer.FAILED, 404)
     assert lost.answer is Answer.FAILED
     assert lost.reason.startswith("127.0.0.1: "), lost.reason
+
+
+def test_without_a_browser_it_is_told_what_to_do() -> None:
+    (answer,) = drawn(Request("http://127.0.0.1:9/", "browser"), program="/nowhere/chromium")
+    assert answer.answer is Answer.FAILED
+    assert "is not installed: set browser.program" in answer.reason
 
 
 def test_what_is_no_picture_is_none() -> None:

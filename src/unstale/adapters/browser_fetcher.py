@@ -218,14 +218,20 @@ class BrowserFetcher:
             raise InputError(sentence("browser", "of the superuser", "has no sandbox against what pages run", remedy))
         self._way = BrowserGate(self._gate)
         server = await self._way.open()
-        return await self._driver.chromium.launch(
-            executable_path=self._means.program or None,
-            chromium_sandbox=self._means.sandbox,
-            args=list(_FLAGS),
-            proxy={"server": server, "username": self._way.username, "password": self._way.password},
-            # Nothing of ours that is secret is in the environment of what strangers' pages run in.
-            env={name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ},
-        )
+        try:
+            return await self._driver.chromium.launch(
+                executable_path=self._means.program or None,
+                chromium_sandbox=self._means.sandbox,
+                args=list(_FLAGS),
+                proxy={"server": server, "username": self._way.username, "password": self._way.password},
+                # Nothing of ours that is secret is in the environment of what strangers' pages run in.
+                env={name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ},
+            )
+        except Exception as error:
+            if "executable doesn't exist" not in str(error).lower():
+                raise
+            remedy = "set browser.program, like /usr/bin/chromium, or run `playwright install chromium`"
+            raise InputError(sentence("browser", "that pages are drawn with", "is not installed", remedy)) from None
 
     async def _end(self) -> None:
         browser, way, self._browser, self._way = self._browser, self._way, None, None

@@ -171,7 +171,6 @@ def listing_of(settings: Settings, check: Admission, said: Mapping[str, Any], be
     if not isinstance(fields.get("max_interval", ""), str):
         most = fields.pop("max_interval")
         base = replace(base, longest=math.inf if most is None else float(most))
-    base = replace(base, kind=fields.pop("kind", base.kind))
     if fields.get("host") == "":
         # An empty host is one to be found anew from the address.
         base = replace(base, host="")

@@ -21,6 +21,7 @@ from unstale.errors import InputError, StoreError
 from unstale.fingerprint import Content, Selective, fingerprint, fires
 from unstale.ports import Aside, Body, Claim, Event, Listing, ReadStore, tags_of
 from unstale.service.news import short_difference
+from unstale.service.own_titles import given_title, own_title
 from unstale.service.receivers import NewsReceiver
 from unstale.units import DAY
 
@@ -95,7 +96,7 @@ class Receiver:
             return None
         lines, more = await asyncio.to_thread(short_difference, old, new, listing.kind)
         link = f"{self._home}/#/sources/{event.source}?new={event.version}" if self._home else ""
-        title, tags = str(listing.options.get("title", "")), tuple(tags_of(listing.options))
+        title, tags = given_title(listing) or own_title(new), tuple(tags_of(listing.options))
         return replace(event, title=title, tags=tags, lines=lines, more=more, link=link)
 
     def _concerned(self, event: Event, tags: Sequence[str]) -> bool:

@@ -121,6 +121,10 @@ class LoadedFleet:
         if (store.setting(COST_IN) or POLLS.encode()) != self.unit.encode():
             store.record([], settings={COST_IN: self.unit.encode()})
         standing = store.fleet(WIDTH)
+        if not standing.beliefs.any():
+            # Nobody has taught anything: what was kept is the guess for a fleet of another size, none perhaps.
+            known = {name: value for name, value in standing.settings.items() if name != LEARNER}
+            standing = replace(standing, settings=known)
         return standing, promised(store, self._given.amended(standing.settings).contracts)
 
     def amend(self, settings: Mapping[str, bytes], hosts: tuple[str, ...] | None = None) -> None:

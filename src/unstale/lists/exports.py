@@ -1,4 +1,4 @@
-"""What other monitors export: changedetection.io (url-watches.json) and Uptime Kuma (its backup), both JSON.
+"""What other monitors export: changedetection.io (url-watches.json) and Uptime Kuma (its backup), both as JSON.
 
 Rules of this file:
 1. What we have a word for is taken over; of the rest the names are told, so that nobody believes it was.
@@ -17,14 +17,34 @@ from unstale.lists.rows import ListReader
 
 #: what a change of theirs can depend on, and has no word here
 _WATCHES = (
-    "browser_steps",
     "body",
+    "browser_steps",
+    "check_unique_lines",
+    "conditions",
+    "ignore_status_codes",
+    "notification_urls",
+    "price_change_threshold_percent",
+    "proxy",
+    "remove_duplicate_lines",
+    "sort_text_alphabetically",
     "text_should_not_be_present",
     "time_between_check",
+    "webdriver_delay",
+    "webdriver_js_execute_code",
 )
 #: filters of theirs that are no CSS
 _NO_CSS = ("/", "xpath:", "xpath1:", "json:", "jq:", "jqraw:")
-_MONITORS = ("body", "interval", "keyword", "maxretries")
+_MONITORS = (
+    "basic_auth_user",
+    "body",
+    "ignore_tls",
+    "interval",
+    "json_path",
+    "keyword",
+    "maxretries",
+    "proxy_id",
+    "upside_down",
+)
 
 
 def exported_by(text: str) -> str | None:
@@ -52,6 +72,8 @@ def read_changedetection(text: str, rows: ListReader) -> tuple[str, ...]:
             left.add(f"watch {_named(watch, 'url', number)}, which is not asked with GET")
             continue
         left |= {name for name in _WATCHES if _said(watch.get(name))}
+        left |= {"time_schedule_limit"} if _tables(watch, "time_schedule_limit").get("enabled") else set()
+        left |= {"processor restock_diff"} if watch.get("processor") == "restock_diff" else set()
         # Older versions write tags as one text.
         old = watch.get("tag")
         named = [_tables(known, one).get("title") for one in _texts(watch.get("tags"))]
@@ -69,12 +91,30 @@ def read_changedetection(text: str, rows: ListReader) -> tuple[str, ...]:
             "keep": css,
             "xpath": paths,
             "selectors": _texts(watch.get("subtractive_selectors")),
-            "patterns": [re.escape(one) for one in plain["extract_text"]],
+            "patterns": [
+                *(re.escape(one) for one in plain["extract_text"]),
+                *(f"(?i:^.*{re.escape(one)}.*$)" for one in _texts(watch.get("extract_lines_containing"))),
+            ],
             "drop_patterns": [f"^.*{re.escape(one)}.*$" for one in plain["ignore_text"]],
         }
-        said = {**watch, "triggers": {"appear": plain["trigger_text"]} if plain["trigger_text"] else {}}
+        triggers: dict[str, Any] = {"appear": plain["trigger_text"]} if plain["trigger_text"] else {}
+        kinds = [watch.get(f"filter_text_{how}", True) for how in ("added", "removed", "replaced")]
+        if kinds == [True, False, False] and not triggers:
+            triggers = {"added": True}
+        elif not all(kinds):
+            left.add("filter_text_added, removed or replaced")
+        said = {**watch, "triggers": triggers}
         said["kind"] = "browser" if watch.get("fetch_backend") == "html_webdriver" else None
-        _take(rows, number, watch.get("url"), watch.get("title"), tags, normalise, watch.get("headers"), said)
+        _take(
+            rows,
+            number,
+            watch.get("url"),
+            watch.get("title") or watch.get("page_title"),
+            tags,
+            normalise,
+            watch.get("headers"),
+            said,
+        )
     return tuple(sorted(left))
 
 
@@ -85,6 +125,9 @@ def read_uptime_kuma(text: str, rows: ListReader) -> tuple[str, ...]:
     for number, one in enumerate(monitors if isinstance(monitors, list) else [], 1):
         if not isinstance(one, dict) or one.get("type") not in ("http", "keyword", "json-query"):
             left.add(f"monitor {_named(one, 'name', number)}, which is of no web address")
+            continue
+        if one.get("method") not in ("GET", "HEAD", None):
+            left.add(f"monitor {_named(one, 'name', number)}, which is not asked with GET")
             continue
         left |= {name for name in _MONITORS if _said(one.get(name))}
         given = one.get("tags")

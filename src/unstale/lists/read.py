@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from unstale.errors import InputError, require, sentence
+from unstale.lists.archives import SQLITE, ZIP, monitors_in, watches_in
 from unstale.lists.exports import exported_by, read_changedetection, read_uptime_kuma
 from unstale.lists.opml import read_opml
 from unstale.lists.rows import Check, ListReader, Parsed, column
@@ -133,7 +134,9 @@ def decoded(data: bytes) -> str:
 
 
 def unpacked(data: bytes, name: str) -> bytes:
-    """What gzip has packed, unless it is a bomb; anything else as it is."""
+    """What gzip has packed, unless it is a bomb, or what a file of another monitor holds; anything else as it is."""
+    if data.startswith((ZIP, SQLITE)):
+        return (watches_in if data.startswith(ZIP) else monitors_in)(data, name)
     parts, left = [], UNPACKED
     while data[:2] == b"\x1f\x8b":
         unpacker = zlib.decompressobj(31)

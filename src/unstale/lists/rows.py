@@ -178,6 +178,10 @@ def placed(at: Any, own: Listing, check: Check) -> Listing:
     )
 
 
+def _usual(kind: str) -> float:
+    return known_kind(kind).cost if kind else 1.0
+
+
 def template(fields: Mapping[str, Any], base: Listing) -> Listing:
     """What a row says over what `base` says, wherever the source is.
 
@@ -187,7 +191,7 @@ def template(fields: Mapping[str, Any], base: Listing) -> Listing:
     given = {name: value for name, value in fields.items() if value is not None and value != ""}
     kind = text_of("kind", given["kind"]).strip().lower() if "kind" in given else base.kind
     # What is dearer by its kind is so where a row names the kind, and nobody the cost.
-    cost = base.cost * (known_kind(kind).cost if kind and kind != base.kind else 1.0)
+    cost = base.cost * (known_kind(kind).cost / _usual(base.kind) if kind and kind != base.kind else 1.0)
     host = text_of("host", given["host"]).strip() if "host" in given else base.host
     require(host.isprintable(), "host", repr(host[:40]), "has control characters", "remove them")
     shortest = seconds("min_interval", given["min_interval"]) if "min_interval" in given else base.shortest

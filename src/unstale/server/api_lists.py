@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from dataclasses import replace
 from typing import Any
 
+from unstale.errors import InputError, sentence
 from unstale.ports import Listing, tags_of
 from unstale.secrecy import shown_address
 from unstale.server.endpoints import Call, Endpoint
@@ -32,8 +34,8 @@ class Lists:
                 "/api/v1/lists",
                 self.take,
                 "Read a list of sources as people keep them: addresses one a line, CSV, JSON lines, OPML, a sitemap, "
-                "or what another monitor exported. Nothing is added unless `add` is said, and nothing of a list with "
-                "bad lines unless `keep_good` is.",
+                "or what another monitor exported, in `base64` if it is no text. Nothing is added unless `add` is "
+                "said, and nothing of a list with bad lines unless `keep_good` is.",
                 LIST_TAKEN,
                 takes=LIST,
             )
@@ -45,7 +47,7 @@ class Lists:
             return await asyncio.to_thread(self._take, call.body)
 
     def _take(self, body: dict[str, Any]) -> Any:
-        parsed = self._service.terms.lists(body["content"].encode("utf-8", "replace"))
+        parsed = self._service.terms.lists(_content(body))
         listings = [_tagged(one, body.get("tags", [])) for one in parsed.listings]
         new = {one.address for one in self._service.unlisted(listings)}
         fine = not parsed.problems or body.get("keep_good", False)
@@ -61,6 +63,15 @@ class Lists:
             "bad": len(parsed.problems),
             "unused": [one[:200] for one in parsed.unused[:TOLD]],
         }
+
+
+def _content(body: dict[str, Any]) -> bytes:
+    if not body.get("base64"):
+        return str(body["content"]).encode("utf-8", "replace")
+    try:
+        return base64.b64decode(body["content"], validate=True)
+    except ValueError:
+        raise InputError(sentence("content", "given", "is no base64", "encode it anew")) from None
 
 
 def _tagged(one: Listing, tags: list[str]) -> Listing:

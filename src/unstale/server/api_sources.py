@@ -133,7 +133,9 @@ class Sources:
             else:
                 ids = self._service.store.search(**asked)
             more = ids[-1] if len(ids) == asked["limit"] else None
-            return {"sources": [documents.source(one) for one in self._service.views(ids)], "after": more}
+            seen = self._service.views(ids)
+            titles = self._service.titles(seen)
+            return {"sources": [documents.source(one, titles) for one in seen], "after": more}
 
         return await asyncio.to_thread(read)
 
@@ -224,7 +226,7 @@ class Sources:
         newest = next(iter(self._service.store.versions(source)), 0)
         (edition,) = self._service.store.editions([(source, newest)])
         kept = None if edition is None else history_documents.version(edition)
-        told = documents.source(found[0]) | {"version": newest, "copy": kept}
+        told = documents.source(found[0], self._service.titles(found)) | {"version": newest, "copy": kept}
         return Tagged(told, tag(documents.listing(found[0].listing)))
 
     async def known(self, source: int) -> None:

@@ -11,6 +11,7 @@ LIST = model(
     record(
         ["content"],
         content=text(2**25, least=1),
+        base64=shapes.FLAG,
         add=shapes.FLAG,
         replace=shapes.FLAG,
         keep_good=shapes.FLAG,

@@ -21,7 +21,9 @@ _SAID = {
     "options": shapes.OPTIONS,
 }
 NEW = model("NewSource", record(["address"], address=shapes.ADDRESS, kind=text(among=list(NAMES)), **_SAID))
-CHANGES = model("SourceChanges", {**record([], **_SAID), "minProperties": 1})
+#: a page turns out to be a feed, or needs a browser; other kinds are other addresses
+_TURNED = text(among=["http", "feed", "browser"])
+CHANGES = model("SourceChanges", {**record([], **_SAID, kind=_TURNED), "minProperties": 1})
 _SOURCE = record(
     id=whole(1),
     address=text(8192),
@@ -48,6 +50,7 @@ _SOURCE = record(
     waits_for=text(40),
     surcharge=number(1.0),
     reason=text(2000),
+    title=text(),
 )
 SOURCE = model("Source", _SOURCE)
 VERSION = model(

@@ -16,6 +16,7 @@ from unstale.frozen import dataclass
 from unstale.ports import ReadStore
 from unstale.service.moment import Moment, listed, reasons
 from unstale.service.names import Filed, Names, Rows
+from unstale.service.own_titles import OwnTitles
 from unstale.service.records import SourceView
 from unstale.service.search import Term
 
@@ -110,11 +111,18 @@ class SourceColumns:
         return [int(source) for source in self.source[rows]]
 
 
-def read(store: ReadStore, moment: Callable[[], Moment], before: SourceColumns | None = None) -> SourceColumns:
+def read(
+    store: ReadStore,
+    moment: Callable[[], Moment],
+    before: SourceColumns | None = None,
+    titles: OwnTitles | None = None,
+) -> SourceColumns:
     """All sources; the addresses `before` are taken again unless the fleet was edited since."""
     # First the names: who is added in between is found the next time.
     edited = store.counters().get("edited", 0)
-    known = before.names if before is not None and before.names.edited == edited else Names.read(store, edited)
+    known = None if before is None else before.names
+    if known is None or known.edited != edited or (titles is not None and titles.learn(store, known.bare)):
+        known = Names.read(store, edited, titles)
     at = moment()
     standing, seen = at.standing, at.seen
     rows = np.flatnonzero(np.isin(standing.source, known.source, assume_unique=True))

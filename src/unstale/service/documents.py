@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -13,6 +14,7 @@ from unstale.service.collections import CollectionView
 from unstale.service.contract_views import ContractView
 from unstale.service.copying import CopyingView
 from unstale.service.noise import Noise
+from unstale.service.own_titles import given_title
 from unstale.service.records import (
     Budget,
     EngineState,
@@ -80,9 +82,10 @@ def listing(one: Listing) -> dict[str, Any]:
     }
 
 
-def source(one: SourceView) -> dict[str, Any]:
-    """A source at a moment."""
+def source(one: SourceView, titles: Mapping[int, str] | None = None) -> dict[str, Any]:
+    """A source at a moment; `titles` are what sources go by, where that is more than what somebody gave them."""
     told = listing(one.listing)
+    told["title"] = (titles or {}).get(one.listing.id, "") or given_title(one.listing)
     told["checked_at"], told["changed_at"] = iso(one.checked_at), iso(one.changed_at)
     told["due_at"] = iso(one.due_at)
     told["failures"], told["reason"] = one.failures, one.reason

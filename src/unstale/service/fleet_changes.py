@@ -19,6 +19,7 @@ from unstale.service.edits import NAMED, WHAT, these, who_acts
 from unstale.service.hints import hasten, push
 from unstale.service.known_promises import KnownPromises
 from unstale.service.noise import noise
+from unstale.service.own_titles import OwnTitles
 from unstale.service.service_settings import ServiceSettings
 
 #: polls what was claimed
@@ -38,6 +39,7 @@ class FleetChanges:
     ) -> None:
         self.store, self.terms, self.clock = store, terms, clock
         self._promised = KnownPromises()
+        self._own_titles = OwnTitles()
         self._written = None if writing is None else _Opened(writing)
 
     def add(self, rows: Sequence[Mapping[str, Any]], *, replacing: bool = False) -> list[int]:

@@ -90,9 +90,13 @@ class FleetService(FleetTerms):
         rows = np.array([place[source] for source in sources if source in place], dtype=np.int64)
         return moment.views(rows, named, reasons(self.store, moment, rows))
 
+    def titles(self, sources: Sequence[SourceView]) -> Mapping[int, str]:
+        """What these are called, by themselves where nobody said it."""
+        return self._own_titles.of(self.store, [one.listing for one in sources])
+
     def columns(self, before: SourceColumns | None = None) -> SourceColumns:
         """All sources in columns, to be searched; what `before` has read and still holds is not read again."""
-        return read_columns(self.store, self.moment, before)
+        return read_columns(self.store, self.moment, before, self._own_titles)
 
     def found(self, search: str) -> list[int]:
         """The sources that a search means, rising."""
@@ -118,7 +122,7 @@ class FleetService(FleetTerms):
         now = self.clock()
         rate = self.budget().rate if budget is None else budget
         terms = replace(self.terms, config=self.terms.config.amended({SAID: self.store.setting(SAID)}))
-        return preview(self.store, terms, self._promises(terms.config), rate, now)
+        return preview(self.store, terms, partial(self._promises, terms.config), rate, now)
 
     def engine(self) -> EngineState:
         """What keeps it fresh, and what it did since it started."""
@@ -196,8 +200,8 @@ class FleetService(FleetTerms):
         """A named setting, empty if there is none."""
         return self.store.setting(name)
 
-    def _promises(self, config: EngineConfig) -> Promises:
-        return self._promised.of(self.store, config.contracts)
+    def _promises(self, config: EngineConfig, few: Sequence[int] | None = None) -> Promises:
+        return self._promised.of(self.store, config.contracts, few)
 
     def _of_whole(self, part: FleetColumns, budget: float) -> FleetScale:
         """What a part takes from the whole: read anew after an edit, or another price, surcharge or budget."""

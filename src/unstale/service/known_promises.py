@@ -20,10 +20,12 @@ class KnownPromises:
     def __init__(self) -> None:
         self._known: tuple[_Key, Promises] | None = None
 
-    def of(self, store: ReadStore, contracts: Mapping[str, Contract]) -> Promises:
-        """What was promised of all sources."""
+    def of(self, store: ReadStore, contracts: Mapping[str, Contract], few: Sequence[int] | None = None) -> Promises:
+        """What was promised of all sources; of these `few` at least, if nothing more is asked for."""
         key, known = (*_counted(store), tuple(contracts.items())), self._known
         if known is None or known[0] != key:
+            if few is not None:
+                return promised(store, contracts, few)
             known = self._known = key, promised(store, contracts)
         return known[1]
 

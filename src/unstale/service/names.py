@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from unstale.frozen import dataclass
 from unstale.ports import ReadStore, tags_of
+from unstale.service.own_titles import OwnTitles
 from unstale.service.search import Term
 
 Rows = NDArray[np.int64]
@@ -81,20 +82,25 @@ class Names:
     addresses: Lines
     titles: Lines
     edited: int
+    #: those of a small fleet that have no title, their copies none either as far as these were looked at
+    bare: tuple[int, ...]
     filed: dict[int, Filed] = field(default_factory=dict)
     #: the sources under tags and kinds that were asked for among many
     indexed: dict[tuple[str, str], Rows] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, store: ReadStore, edited: int) -> Names:
-        """Those of all sources; of a small fleet titles stand beside the addresses, too."""
+    def read(cls, store: ReadStore, edited: int, titles: OwnTitles | None = None) -> Names:
+        """Those of all sources; of a small fleet titles stand beside the addresses, also those that copies have."""
         told = store.names()
         few = len(told) <= TITLED
+        if few and titles is not None:
+            told = titles.all(store, told)
         return cls(
             np.array([number for number, _, _ in told], dtype=np.int64),
             Lines.of(f"{address}\t{title}" if few and title else address for _, address, title in told),
             Lines.of(title for _, _, title in told),
             edited,
+            tuple(source for source, _, title in told if few and not title),
         )
 
     def having(self, wanted: bytes) -> Rows:

@@ -16,6 +16,7 @@ from unstale.ports import Body, Edition, Listing, ReadStore, tags_of
 from unstale.secrecy import shown_address
 from unstale.service.compared import compared
 from unstale.service.difference import readable
+from unstale.service.own_titles import given_title, own_title
 
 #: polls that are looked through, lines that are shown of a change, and bytes of a version that is compared for them
 POLLS, LINES, BYTES = 5_000, 20, 2**18
@@ -58,7 +59,7 @@ def _news(store: ReadStore, listing: Listing, edition: Edition) -> News:
     return News(
         listing.id,
         shown_address(listing.address),
-        str(listing.options.get("title") or "") or shown_address(listing.address),
+        given_title(listing) or own_title(new) or shown_address(listing.address),
         tuple(tags_of(listing.options)),
         edition.version,
         edition.taken_at,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,16 +26,28 @@ from unstale.service.service_settings import ServiceSettings
 _ENOUGH = 2500
 #: prices between which one is sought
 _LOWEST, _HIGHEST = 1e-12, 1e12
-#: sources that tell about where it is, and how far from there it is sought
-_FEW, _NEAR = 250, 1.25
+#: sources that tell about where it is, and how far from there they tell how steeply spending falls
+_FEW, _NEAR = 250, 1.05
+#: steps that are made by this steepness, the least there is to go by, and what is near enough
+_STEPS, _FLAT, _CLOSE = 5, 0.01, 5e-4
 _QUANTILES = {"p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 
 
-def preview(store: ReadStore, terms: ServiceSettings, promises: Promises, budget: float, now: float) -> Preview:
-    """What a budget would do; of many sources every so manieth is asked. Caps of hosts are left out."""
+def preview(
+    store: ReadStore,
+    terms: ServiceSettings,
+    promises: Callable[[Sequence[int] | None], Promises],
+    budget: float,
+    now: float,
+) -> Preview:
+    """What a budget would do; of many sources every so manieth is asked. Caps of hosts are left out.
+
+    `promises` tells what was promised of some sources, or of all.
+    """
     count = store.counters().get("added", 0)
     step = -(-count // _ENOUGH) or 1
-    standing = bounded(store.columns_of(range(1, count + 1, step), WIDTH), promises)
+    asked = range(1, count + 1, step)
+    standing = bounded(store.columns_of(asked, WIDTH), promises(asked if step > 1 else None))
     rows = np.flatnonzero(~standing.paused & (standing.failures == 0))
     # What fails stands as it does, whatever the budget.
     failing = np.flatnonzero(~standing.paused & (standing.failures > 0))
@@ -71,21 +84,28 @@ def _priced(scheduler: Scheduler, rows: Integers, budget: float) -> tuple[float,
     def waits(price: float) -> Floats:
         return np.asarray(learner.waits_of(rows, price), dtype=np.float64)
 
-    def spent(price: float) -> float:
-        return float((cost / waits(price)).sum())
-
     few = slice(None, None, -(-len(rows) // _FEW))
-    # A few tell about where it is, and all of them look nearby.
-    about = falls_to(
-        lambda price: float((cost[few] / learner.waits_of(rows[few], price)).sum()),
-        budget * float(cost[few].sum() / cost.sum()),
-        _LOWEST,
-        _HIGHEST,
-    )
-    low, high = about / _NEAR, about * _NEAR
-    price = falls_to(spent, budget, low, high)
-    if price in (low, high):
-        price = falls_to(spent, budget, _LOWEST, _HIGHEST)
+    share = float(cost[few].sum() / cost.sum())
+
+    def spent_by_few(price: float) -> float:
+        return float((cost[few] / learner.waits_of(rows[few], price)).sum()) / share
+
+    # A few tell about where it is and how steeply spending falls there; all of them then say how far off that is.
+    price = falls_to(spent_by_few, budget, _LOWEST, _HIGHEST)
+    steep = math.log(spent_by_few(price) / spent_by_few(price * _NEAR)) / math.log(_NEAR)
+    before, step = None, 0.0
+    for _ in range(_STEPS):
+        found = waits(price)
+        excess = math.log(float((cost / found).sum()) / budget)
+        if -_CLOSE < excess <= 0.0:
+            return price, found
+        steep = steep if before is None else (before - excess) / step
+        if not steep > _FLAT:
+            break
+        # Rather too high than too low.
+        before, step = excess, (excess + _CLOSE / 2) / steep
+        price *= math.exp(step)
+    price = falls_to(lambda price: float((cost / waits(price)).sum()), budget, _LOWEST, _HIGHEST)
     return price, waits(price)
 
 

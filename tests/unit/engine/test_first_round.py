@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 
+from support.virtual import START, Shared, World, run_virtually
 from unstale.core.learning.learner import Learner
+from unstale.core.learning.state import restore
 from unstale.engine.config import EngineConfig
 from unstale.engine.first_round import FirstAllowance, first_allowance, never_polled
 from unstale.keeper.scheduler import Scheduler
+from unstale.ports import LEARNER, Listing
 
 
 def some() -> Scheduler:
@@ -43,3 +47,22 @@ def test_without_a_rate_or_a_source_there_is_none() -> None:
     assert first_allowance(some(), EngineConfig(1.0), 60.0, 1.0) == none
     assert first_allowance(some(), EngineConfig(1.0, first_rate=1.0), 0.0, 1.0) == none
     assert none.at(0.0) == 0.0
+
+
+def test_what_is_guessed_of_a_fleet_grows_with_it_until_somebody_has_taught_anything() -> None:
+    """Who begins with nothing and then adds a hundred is not told that they change every second."""
+    store = Shared()
+
+    def listing(i: int) -> Listing:
+        return Listing(f"memory:{i}", kind="memory", shortest=86400.0)
+
+    store.add([listing(0)], START)
+
+    def more() -> None:
+        store.add([listing(i) for i in range(1, 100)], START + 4.0)
+        store.written += 1
+
+    run_virtually(World(np.ones(100), START + 20.0), 1.0, 8.0, store=store, visits={4.0: more})
+    learner = Learner(100, 100.0)
+    assert restore(learner, store.setting(LEARNER))
+    assert learner.shared.prior.tolist() == pytest.approx([1.0, 100.0], rel=1e-3)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sqlite3
+import zipfile
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -11,6 +15,7 @@ from hypothesis import strategies as st
 
 from unstale.adapters.admission import checked_options
 from unstale.errors import InputError
+from unstale.lists import archives
 from unstale.lists.read import format_of, read_list
 
 CHANGEDETECTION: dict[str, Any] = {
@@ -245,3 +250,70 @@ def test_feeds_and_pages_of_freshrss_in_its_own_export() -> None:
         "xPathItemTitle of FreshRSS",
     )
     assert "s3cret" not in repr(found)
+
+
+def backup(parts: dict[str, bytes]) -> bytes:
+    """As changedetection.io 0.55 packs it: a folder with one file for each watch and tag."""
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, text in parts.items():
+            packed.writestr(name, text)
+    return held.getvalue()
+
+
+def test_a_backup_of_changedetection_is_read_as_it_is_packed() -> None:
+    parts = {"changedetection.json": b"{}", "url-list.txt": b"https://x.example/\r\n", "a/1.txt": b"<html>"}
+    for name, watch in CHANGEDETECTION["watching"].items():
+        parts[f"{name}/watch.json"] = json.dumps(watch).encode()
+    for name, tag in CHANGEDETECTION["settings"]["application"]["tags"].items():
+        parts[f"{name}/tag.json"] = json.dumps(tag).encode()
+    assert read_list(backup(parts)) == read(CHANGEDETECTION)
+    # Older ones have everything in one file.
+    assert read_list(backup({"url-watches.json": json.dumps(CHANGEDETECTION).encode()})) == read(CHANGEDETECTION)
+    for bad in (backup({"a.opml": b"<opml/>"}), backup({"a/watch.json": b"{"}), backup(parts)[:-30]):
+        with pytest.raises(InputError):
+            read_list(bad)
+
+
+@pytest.mark.parametrize(
+    ("more", "triggers", "left"),
+    [
+        ({"filter_text_removed": False, "filter_text_replaced": False}, {"added": True}, ()),
+        ({"filter_text_added": False}, None, ("filter_text_added, removed or replaced",)),
+        ({"conditions": [{"field": "x"}], "proxy": ""}, None, ("conditions",)),
+        ({"processor": "restock_diff"}, None, ("processor restock_diff",)),
+        ({"time_schedule_limit": {"enabled": True}}, None, ("time_schedule_limit",)),
+    ],
+)
+def test_what_a_watch_says_of_changes(more: dict[str, Any], triggers: Any, left: tuple[str, ...]) -> None:
+    found = read({"watching": {"a": {"url": "https://a.example/", **more}}})
+    assert (found.listings[0].options.get("triggers"), found.unused) == (triggers, left)
+
+
+def test_a_database_of_uptime_kuma_is_read_as_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(
+            "CREATE TABLE monitor (id INTEGER, name, active, interval, url, type, keyword, method, headers);"
+            "CREATE TABLE tag (id INTEGER PRIMARY KEY, name); CREATE TABLE monitor_tag (id, monitor_id, tag_id, value);"
+            "INSERT INTO tag VALUES (5, 'shop'); INSERT INTO monitor_tag VALUES (1, 2, 5, '');"
+        )
+        for k, one in enumerate(KUMA["monitorList"], 1):
+            said = [one.get(name) for name in ("name", "active", "interval", "url", "type", "keyword")]
+            db.execute("INSERT INTO monitor VALUES (?, ?, ?, ?, ?, ?, ?, 'GET', NULL)", [k, *said])
+        db.execute("UPDATE monitor SET active = coalesce(active, 1)")
+        db.execute("INSERT INTO monitor VALUES (9, 'post', 1, 60, 'https://c.example/', 'http', NULL, 'POST', NULL)")
+        db.commit()
+        data = db.serialize()
+    want, found = read(KUMA), read_list(data[:18] + b"\2\2" + data[20:])
+    assert (found.listings, found.problems) == (want.listings, want.problems)
+    assert found.unused == (
+        *("interval", "keyword", "monitor 'post', which is not asked with GET"),
+        "monitor 'router', which is of no web address",
+    )
+    monkeypatch.setattr(archives, "_STEPS", 100)
+    with closing(sqlite3.connect(":memory:")) as db:
+        endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x AS id FROM n"
+        db.execute(f"CREATE VIEW monitor AS {endless} WHERE x > 1")
+        for bad in (db.serialize(), data[:2000], b"SQLite format 3\0" + bytes(200)):
+            with pytest.raises(InputError, match="no database of Uptime Kuma"):
+                read_list(bad)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,6 +57,9 @@ def test_a_list_is_looked_through_before_anything_is_added(booked: Booked) -> No
     ids=["OPML", "CSV", "JSON", "Uptime Kuma"],
 )
 def test_lists_in_every_form(booked: Booked, content: str, addresses: list[str], unused: list[str]) -> None:
+    packed = base64.b64encode(gzip.compress(content.encode())).decode()
+    assert put(booked, "lists", {"content": packed, "base64": True})["new"] == len(addresses)
+    put(booked, "lists", {"content": "ä", "base64": True}, 422)
     found = put(booked, "lists", {"content": content, "add": True})
     assert found["added"]
     assert [one["address"] for one in found["first"]] == addresses

@@ -144,6 +144,16 @@ def test_changing_and_removing(booked: Booked) -> None:
         assert booked.send(method, path, {"weight": 1} if method == "PATCH" else None).status == 404
 
 
+def test_a_source_turns_out_to_be_of_another_kind_and_costs_what_that_does(booked: Booked) -> None:
+    for kind, cost in (("browser", 10.0), ("feed", 1.0)):
+        assert booked.send("PATCH", "sources/1", {"kind": kind}).status == 200
+        one = booked.get("sources/1")
+        assert (one["kind"], one["cost"]) == (kind, cost)
+    assert booked.send("PATCH", "sources/1", {"kind": "sql"}).status == 400
+    assert booked.send("POST", "sources", [{"address": "https://n.example/", "kind": "browser"}]).status == 201
+    assert booked.get("sources/6")["cost"] == 10.0
+
+
 def test_nobody_overwrites_what_he_has_not_seen(booked: Booked) -> None:
     def patch(weight: float, etag: str) -> Got:
         data = [json.dumps({"weight": weight}).encode()]

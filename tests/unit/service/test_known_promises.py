@@ -46,6 +46,13 @@ def test_promises_are_looked_for_anew_when_they_may_be_others(tmp_path: Path, ed
         change, anew = EDITS[edit]
         before = service._promises(service.terms.config)
         change(service, other)
+        # Who asks for a few is told of these, and nothing else is looked at for it.
+        few: Any = service._promises(service.terms.config, [2])
+        assert (few is before) is not anew
+        assert (
+            not anew
+            or few.source.tolist() == promised(service.store, service.terms.config.contracts, [2]).source.tolist()
+        )
         after: Any = service._promises(service.terms.config)
         assert (after is before) is not anew
         want = promised(service.store, service.terms.config.contracts)

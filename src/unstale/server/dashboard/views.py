@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from starlette.responses import Response
@@ -27,6 +27,7 @@ from unstale.service.compared import FORMS, compared
 from unstale.service.difference import readable
 from unstale.service.noise import noise
 from unstale.service.pictures import picture_of, pictures_compared
+from unstale.service.records import SourceView
 from unstale.service.search import parse
 
 Say = Callable[[], Mapping[str, Any]]
@@ -148,13 +149,20 @@ class Views:
             if columns is None:
                 word = next((str(one.value) for one in terms if one.name == "text" and not one.negated), "")
                 ids = self._service.store.search(word, limit=asked.get("limit", 50))
-                rows = [documents.source(one) for one in self._service.views(ids)]
-                return {"sources": rows, "total": None, "sorted": False, "as_of": None}
+                return {"sources": self._rows(self._service.views(ids)), "total": None, "sorted": False, "as_of": None}
             ids, total = columns.find(terms, **asked)
-            rows = [documents.source(one) for one in columns.views(ids)]
-            return {"sources": rows, "total": total, "sorted": True, "as_of": stamp(columns.moment.now)}
+            return {
+                "sources": self._rows(columns.views(ids)),
+                "total": total,
+                "sorted": True,
+                "as_of": stamp(columns.moment.now),
+            }
 
         return await asyncio.to_thread(read)
+
+    def _rows(self, found: Sequence[SourceView]) -> list[dict[str, Any]]:
+        titles = self._service.titles(found)
+        return [documents.source(one, titles) for one in found]
 
     async def belief(self, call: Call) -> Any:
         """The change rate that was believed after each of the newest polls, with its interval."""

@@ -18,7 +18,7 @@ export function chart(into, xs, series, { said, height = 220, time = true, logX 
   const axis = { stroke: () => colour("muted"), grid: { stroke: () => colour("line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
   const options = () => ({
     width: Math.max(into.clientWidth, 120), height,
-    scales: { x: { time, distr: logX ? 3 : 1, ...(logX ? { range: (_, least, most) => [least / 1.1, most * 1.1] } : {}) }, y: { distr: logY ? 3 : 1, ...(range ? { range } : {}) } },
+    scales: { x: { time, distr: logX ? 3 : 1, ...(logX ? { range: (_, least, most) => [least / 1.1, most * 1.1] } : {}), ...(time && xs.length === 1 ? { range: [xs[0] - 1800, xs[0] + 1800] } : {}) }, y: { distr: logY ? 3 : 1, ...(range ? { range } : {}) } },
     axes: [{ ...axis, ...(time ? { label: `time in ${zone}`, labelSize: 20, labelFont: "12px system-ui", size: 42, space: 72, values: (_, all) => moments(all) } : {}), ...(logX ? { splits: (plot, __, least, most) => round(least, most).filter((one) => plot.width > 480 || Math.log10(one) % 1 === 0) } : {}), ...(x ? { values: (_, all) => all.map((one) => (one === null ? null : x(one))), filter: (_, all) => all } : {}) },
       { ...axis, size: 76, ...(yTicks ? { splits: () => yTicks } : {}), values: (_, all) => all.map((one) => (one === null ? null : y(one))) }],
     series: [{ label: x ? xName : "time", value: (_, one) => (one === null ? "–" : (x ?? moment)(one)) }, ...series.map((one) => ({

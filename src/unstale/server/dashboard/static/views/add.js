@@ -5,13 +5,22 @@ import { calmly, field, fill, h, lines, note, table, words } from "../dom.js";
 import { bytes, count, short } from "../format.js";
 
 const LARGEST = 30 * 2 ** 20;
+// Backups and databases of other monitors, and packed lists, are no text.
+const BINARY = [[0x50, 0x4b, 3, 4], [0x53, 0x51, 0x4c, 0x69], [0x1f, 0x8b], [0x50, 0x41, 0x52, 0x31]];
 // What people write of a site is mostly its name.
 const NAME = /^[\w-]+(\.[\w-]+)+(:\d+)?(\/\S*)?$/;
+
+const encoded = (file) => new Promise((done, failed) => {
+  const reader = new FileReader();
+  reader.onload = () => done(reader.result.slice(reader.result.indexOf(",") + 1));
+  reader.onerror = () => failed(reader.error);
+  reader.readAsDataURL(file);
+});
 
 export async function add(place, context) {
   if (!operator()) { fill(place, h("h1", {}, "Add sources"), h("p", {}, "Log in as operator to add sources.")); return; }
   const text = h("textarea", { id: "addresses", rows: 5, spellcheck: "false", autocapitalize: "off", placeholder: "https://example.org/news" });
-  const file = h("input", { id: "file", type: "file", accept: ".opml,.xml,.csv,.tsv,.json,.jsonl,.ndjson,.txt,.list,.yaml,.yml" });
+  const file = h("input", { id: "file", type: "file", accept: ".opml,.xml,.csv,.tsv,.json,.jsonl,.ndjson,.txt,.list,.yaml,.yml,.zip,.db,.gz,.parquet" });
   const tags = h("input", { id: "tags", type: "text", placeholder: "news, work" });
   const title = h("input", { id: "title", type: "text" });
   const told = h("div", { role: "status" });
@@ -25,6 +34,7 @@ export async function add(place, context) {
   naming.hidden = true;
   // A file as it is, in place of what is typed; what was last found in either; what a look told of the one there is.
   let content = "";
+  let packed = false;
   let found = null;
   let kind = "";
   let turn = 0;
@@ -37,7 +47,7 @@ export async function add(place, context) {
     kind = drawn.checked ? "browser" : "";
     found = null;
     if (said) {
-      try { found = await send("POST", "/api/v1/lists", { content: said }); } catch (error) {
+      try { found = await send("POST", "/api/v1/lists", { content: said, base64: Boolean(content) && packed }); } catch (error) {
         if (mine === turn) { fill(told, h("p", { class: "bad" }, error.message)); ready(); }
         return;
       }
@@ -85,14 +95,14 @@ export async function add(place, context) {
     const own = words(tags.value);
     try {
       // A line that says more than an address is read as a list.
-      if (found.sources === 1 && !found.bad && (kind || title.value) && !/\s/.test(content || typed())) {
+      if (found.sources === 1 && !found.bad && (kind || title.value) && !content && !/\s/.test(typed())) {
         const options = { ...(title.value ? { title: title.value } : {}), ...(own.length || found.first[0].tags.length ? { tags: [...found.first[0].tags, ...own] } : {}) };
-        const { ids } = await send("POST", "/api/v1/sources?replace=true", [{ address: typed() || found.first[0].address, ...(kind ? { kind } : {}), options }]);
+        const { ids } = await send("POST", "/api/v1/sources?replace=true", [{ address: typed(), ...(kind ? { kind } : {}), options }]);
         note("Added: it is polled as soon as the budget allows.");
         location.hash = `#/sources/${ids[0]}`;
         return;
       }
-      const done = await send("POST", "/api/v1/lists", { content: content || typed(), add: true, keep_good: good.checked, tags: own });
+      const done = await send("POST", "/api/v1/lists", { content: content || typed(), base64: Boolean(content) && packed, add: true, keep_good: good.checked, tags: own });
       note(`Added ${count(done.new)} ${done.new === 1 ? "source" : "sources"}: first copies come as the budget allows.`);
       location.hash = "#/sources?sort=id&down=true";
     } catch (error) {
@@ -106,9 +116,11 @@ export async function add(place, context) {
   file.addEventListener("change", async () => {
     const one = file.files[0];
     if (!one) return;
-    if (one.size > LARGEST) { note("That is too large for a browser: use `unstale add --from FILE`.", true); return; }
+    const head = new Uint8Array(await one.slice(0, 4).arrayBuffer());
+    packed = BINARY.some((mark) => mark.every((byte, i) => head[i] === byte));
+    if (one.size > (packed ? 0.7 : 1) * LARGEST) { note("That is too large for a browser: use `unstale add --from FILE`.", true); return; }
     text.value = "";
-    content = await one.text();
+    content = packed ? await encoded(one) : await one.text();
     await judge();
   });
   const known = await get("/api/v1/status").catch(() => null);
@@ -118,7 +130,7 @@ export async function add(place, context) {
     empty ? h("p", {}, "Anything that changes elsewhere: pages, feeds, files, answers of an API. Each is polled once, and from then on as often as pays.") : null,
     h("form", { class: "card form", onsubmit: save },
       field("Addresses, one a line", text, "A line may say more, like https://example.org weight=3 max=1d."),
-      field("Or a file", file, "OPML of a feed reader, CSV, JSON lines, a sitemap, or what changedetection.io, urlwatch or Uptime Kuma keep."),
+      field("Or a file", file, "OPML of miniflux, FreshRSS or another reader, CSV, JSON lines, a sitemap; the backup of changedetection.io, urls.yaml of urlwatch, kuma.db or the backup of Uptime Kuma."),
       field("Tags", tags, "With commas between them."), naming, told,
       h("div", { class: "controls" }, put, look)), looked);
   text.focus();

@@ -18,7 +18,7 @@ const FLAGS = [["whitespace", "spaces"], ["case", "capital letters"], ["digits",
 const shownAs = (name, all) => [all ?? []].flat().length ? (name === "between" ? all.map((pair) => pair.join(" => ")) : [all].flat()).join("\n") : "";
 const readAs = (name, text) => (name === "between" ? lines(text).map((one) => one.split(/\s*=>\s*/)) : lines(text));
 
-/** The form of a source into a place, and what else can be done into another; `again` shows the source anew. */
+/** The form of a source into a place, and what else can be done into another; `again` shows the source anew. It is whole when what is returned is done. */
 export function editing(place, acts, one, context, again) {
   const at = `/api/v1/sources/${one.id}`;
   const may = operator();
@@ -27,7 +27,7 @@ export function editing(place, acts, one, context, again) {
   const boxes = Object.fromEntries([
     ...LISTS.map(([name]) => [name, h("textarea", { id: `n-${name}`, rows: 2, spellcheck: "false", disabled: !may }, shownAs(name, said[name]))]),
     ...FLAGS.map(([name]) => [name, h("input", { id: `n-${name}`, type: "checkbox", checked: said[name] === true, disabled: !may })])]);
-  const title = input("title", one.options.title ?? "");
+  const title = input("title", one.options.title ?? "", one.title.slice(0, 200));
   const tags = input("tags", [one.options.tags ?? []].flat().join(", "), "news, work");
   const weight = input("weight", String(one.weight), "1");
   const shortest = input("shortest", typed(one.min_interval), "no bound");
@@ -113,7 +113,7 @@ export function editing(place, acts, one, context, again) {
   fill(place, h("h2", {}, "What is said of it"), form, may ? null : h("p", { class: "muted" }, "Log in as operator to do these."));
 
   /** A source that changes at nearly every poll is told, with what to do about it. */
-  get(`/dashboard/sources/${one.id}/noise`).then((found) => {
+  const judged = get(`/dashboard/sources/${one.id}/noise`).then((found) => {
     if (!found.polls || !context.current()) return;
     const offered = found.offer;
     const what = [...(offered.selectors ?? []), ...(offered.pointers ?? []), ...(offered.digits ? ["numbers"] : [])];
@@ -126,9 +126,10 @@ export function editing(place, acts, one, context, again) {
       counts.scrollIntoView({ block: "nearest" });
       trial();
     };
-    place.prepend(h("div", { class: "hint" }, h("p", {}, `It changed at ${count(found.changed)} of its last ${many(found.polls, "poll")}. If what differs means nothing, leave it out, and the budget goes to what does change.`),
+    acts.append(h("div", { class: "hint" }, h("p", {}, `It changed at ${count(found.changed)} of its last ${many(found.polls, "poll")}. If what differs means nothing, leave it out, and the budget goes to what does change.`),
       found.lines.length ? marked(found.lines, "What differed last") : null,
       what.length && may ? h("button", { type: "button", onclick: take }, `Leave out ${what.join(", ")}`) : null));
   }).catch(() => {});
   if (counts.open && may) trial();
+  return judged;
 }

@@ -2,7 +2,7 @@
 
 import { get, operator, send } from "../api.js";
 import { field, fill, h, lines, note, table, words } from "../dom.js";
-import { ago, short } from "../format.js";
+import { ago, many, short, zone } from "../format.js";
 
 const AT = "/dashboard/receivers";
 const SIGNS = { "+": "added", "-": "taken" };
@@ -10,13 +10,20 @@ const SIGNS = { "+": "added", "-": "taken" };
 export async function news(place, context) {
   const [told, found] = await Promise.all([get(AT), get("/changes.json", { limit: 50 })]);
   if (!context.current()) return;
+  // What came since somebody looked here last, in this browser.
+  let since = 0;
+  try {
+    since = Number(localStorage.getItem("news-seen")) || 0;
+    if (found.items.length) localStorage.setItem("news-seen", String(Math.max(...found.items.map((one) => Date.parse(one.date_published)))));
+  } catch { /* Then nothing is marked. */ }
+  const fresh = found.items.filter((one) => since && Date.parse(one.date_published) > since);
   const changes = found.items.map((one) => {
     const [, source, version] = /source:(\d+):version:(\d+)$/.exec(one.id);
-    return [[h("a", { href: `#/sources/${source}?new=${version}` }, short(one.title, 90)), one.content_text ? h("p", { class: "lines" }, short(one.content_text, 400).split("\n").map((line) => h("span", { class: SIGNS[line[0]] ?? "" }, `${line}\n`))) : null], ago(one.date_published), one.tags.join(", ")];
+    return [[fresh.includes(one) ? [h("span", { class: "pill good" }, "new"), " "] : null, h("a", { href: `#/sources/${source}?new=${version}` }, short(one.title, 90)), one.content_text ? h("p", { class: "lines" }, (one.content_text === "…" ? "What changed is long, or the version before is not kept." : short(one.content_text, 400)).split("\n").map((line) => h("span", { class: SIGNS[line[0]] ?? "" }, `${line}\n`))) : null], ago(one.date_published), one.tags.join(", ")];
   });
   const who = h("section", { class: "card" });
   fill(place, h("h1", {}, "News"),
-    h("section", { class: "card" }, h("h2", {}, "What changed lately"), table("Changes", ["Source", "When", "Tags"], changes, "Nothing has changed since its first copy."),
+    h("section", { class: "card" }, h("h2", {}, "What changed lately"), since ? h("p", { class: "muted" }, fresh.length ? `${many(fresh.length, "change")} since you looked last${fresh.length === found.items.length ? ", or more" : ""}.` : "Nothing since you looked last.") : null, table("Changes", ["Source", "When", "Tags"], changes, "Nothing has changed since its first copy."),
       h("p", { class: "muted" }, "Any feed reader can follow this: ", h("a", { href: "/changes.atom", target: "_blank", rel: "noopener noreferrer" }, "/changes.atom"), ", or of one tag with ?tag=NAME.")), who);
   receivers(who, told, context);
 }
@@ -64,7 +71,11 @@ function form(one, of, again, away) {
   const address = h("input", { id: "r-address", type: "password", value: "", placeholder: one ? "as it is" : "$CHAT", required: !one, autocomplete: "off", spellcheck: "false" });
   const tags = input("r-tags", (one?.tags ?? []).join(", "), "all");
   const sources = h("textarea", { id: "r-sources", rows: 2, spellcheck: "false", placeholder: "all" }, (one?.sources ?? of).join("\n"));
-  const hours = h("textarea", { id: "r-hours", rows: 2, spellcheck: "false", placeholder: "at once" }, (one?.hours ?? []).join("\n"));
+  const hours = h("textarea", { id: "r-hours", rows: 2, spellcheck: "false", placeholder: "at once, or like 08:00-08:10 Mon Europe/Berlin" }, (one?.hours ?? []).join("\n"));
+  // What most people want is one press away, in their own zone.
+  const usual = [["at once", ""], ["daily at 8", `08:00-08:10 ${zone}`], ["Mondays at 8", `08:00-08:10 Mon ${zone}`], ["not at night", `07:00-22:00 ${zone}`]];
+  const when = field("Hours", hours, "When it is told; what comes at other times waits and is told together then.");
+  when.append(h("span", { class: "controls" }, usual.map(([label, value]) => h("button", { type: "button", class: "quiet", onclick: () => { hours.value = value; } }, label))));
   const first = h("input", { id: "r-first", type: "checkbox", checked: Boolean(one?.first) });
   const title = input("r-title", one?.title ?? "", "{{ title }} changed");
   const text = h("textarea", { id: "r-text", rows: 3, spellcheck: "false", placeholder: "{% for c in changes %}{{ c.title }} {{ c.link }}\n{% endfor %}" }, one?.text ?? "");
@@ -76,7 +87,7 @@ function form(one, of, again, away) {
   return h("form", { class: "form", onsubmit: save, "aria-label": one ? `Edit ${one.name}` : "Tell somebody" }, h("div", { class: "grid" },
     field("Name", name, "For you."), field("Way", via), field("Address", address, "The name of an environment variable, like $CHAT; or the address itself, which is sealed with the server's key and never shown."),
     field("Tags", tags, "Only of sources with one of these; with commas between them."),
-    field("Sources", sources, "Only of the sources with these addresses, besides those with a tag above; one a line."), field("Hours", hours, "When it is told, like 08:00-08:10 Mon Europe/Berlin; one a line."),
+    field("Sources", sources, "Only of the sources with these addresses, besides those with a tag above; one a line."), when,
     field("Title", title, "A template; empty: as ever."), field("Text", text, "A template with title, address, link, tags, lines, time, changes and count."),
     h("span", { class: "check" }, first, h("label", { for: "r-first" }, "first copies too"))),
   h("div", { class: "controls" }, h("button", { type: "submit" }, "Save"), h("button", { type: "button", class: "quiet", onclick: away }, "Cancel")));

@@ -1,8 +1,8 @@
 // One source: why it is polled as it is, what polls taught, its versions, and what can be done.
 
-import { get, operator } from "../api.js";
+import { get, operator, send } from "../api.js";
 import { chart } from "../chart.js";
-import { address, fill, h, icon, table, term, tile } from "../dom.js";
+import { address, fill, h, icon, note, table, term, tile } from "../dom.js";
 import { ago, bytes, count, due, every, many, percent, seconds, short, span } from "../format.js";
 import { live } from "../live.js";
 import { editing } from "./editing.js";
@@ -12,6 +12,8 @@ const ROWS = { changed: 3, unchanged: 2, failed: 1 };
 
 const wants = (context) => context.query.has("new");
 
+const FEED = /(rss|atom|feed)\+?(xml|json)/i;
+
 export async function source(place, context) {
   const at = `/api/v1/sources/${context.id}`;
   const parts = Object.fromEntries(["head", "polls", "belief", "versions", "does"].map((name) => [name, h("section", { class: "card" })]));
@@ -20,17 +22,23 @@ export async function source(place, context) {
   let token = null;
   context.ending(() => Object.values(drawn).forEach((down) => down()));
 
+  async function follow() {
+    try { await send("PATCH", at, { kind: "feed" }); } catch (error) { note(error.message, true); return; }
+    note("It is a feed from its next poll on.");
+    source(place, context);
+  }
   async function head() {
     const [one, why] = await Promise.all([get(at), get(`${at}/explain`)]);
     if (!context.current()) return null;
     const tags = [one.options.tags ?? []].flat();
-    if (one.options.title) document.title = `${one.options.title.slice(0, 100)} · Unstale`;
-    fill(parts.head, one.options.title ? h("h2", { class: "title" }, one.options.title) : null, h("p", { class: "address" }, icon(one.id), address(one.address)),
+    if (one.title) document.title = `${one.title.slice(0, 100)} · Unstale`;
+    fill(parts.head, one.title ? h("h2", { class: "title" }, one.title) : null, h("p", { class: "address" }, icon(one.id), address(one.address)),
       tags.length ? h("p", { class: "tags" }, tags.map((tag) => h("a", { class: "chip", href: `#/sources?${new URLSearchParams({ search: term("tag", tag) })}` }, short(tag, 40)))) : null, h("p", { class: "why" }, why.sentence), why.costs ? h("p", { class: "why" }, why.costs) : null, why.copying ? h("p", { class: "why" }, why.copying) : null,
+      one.kind === "http" && FEED.test(one.copy?.media_type ?? "") ? h("p", {}, "This is a feed. ", operator() ? h("button", { type: "button", class: "quiet", onclick: follow }, "Follow its entries") : "As one it would be compared by its entries.") : null,
       operator() ? h("p", {}, h("a", { href: `#/news?${new URLSearchParams({ of: one.address })}` }, "Tell somebody of its changes")) : null,
       h("dl", { class: "tiles" },
-        tile("fresh now", percent(one.fresh), `expected age ${one.checked_at ? span(one.age) : "unknown"}`),
-        tile("changes", one.change_rate ? every(one.change_rate) : "unknown", one.change_rate ? `90 % sure: every ${span(1 / one.change_rate_high)} to ${span(1 / one.change_rate_low)}` : ""),
+        tile("fresh now", one.checked_at ? percent(one.fresh) : "–", `expected age ${one.checked_at ? span(one.age) : "unknown"}`),
+        tile("changes", one.change_rate && one.checked_at ? every(one.change_rate) : "unknown", one.change_rate && one.checked_at ? `90 % sure: every ${span(1 / one.change_rate_high)} to ${span(1 / one.change_rate_low)}` : ""),
         tile("polled", one.paused ? "paused" : why.interval ? `every ${span(why.interval)}` : "–", one.paused ? "" : `next poll ${due(one.due_at)}`),
         tile("checked", ago(one.checked_at), `last change found ${ago(one.changed_at)}`),
         tile("weight", count(one.weight), `cost ${count(one.cost)}${why.surcharge > 1 ? `, ${count(why.surcharge)} times that for its host's cap` : ""}`),
@@ -82,10 +90,10 @@ export async function source(place, context) {
   if (one === null) return;
   const order = wants(context) ? ["versions", "head", "acts", "polls", "belief", "does"] : ["head", "acts", "versions", "polls", "belief", "does"];
   const again = () => source(place, context);
-  editing(parts.does, parts.acts, one, context, again);
+  const judged = editing(parts.does, parts.acts, one, context, again);
   const wanted = { old: context.query.get("old"), new: context.query.get("new") };
   // Everything is there before it is shown, so that nothing moves; charts fit themselves into their room then.
-  await Promise.all([polls(), versions(parts.versions, context.id, one.kind, context, wanted)]);
+  await Promise.all([polls(), versions(parts.versions, context.id, one.kind, context, wanted), judged]);
   if (!context.current()) return;
   fill(place, h("h1", {}, `Source ${context.id}`), order.map((name) => parts[name]));
   const onStatus = ({ detail }) => {

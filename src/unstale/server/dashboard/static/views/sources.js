@@ -9,6 +9,8 @@ const SIZE = 50;
 // What is shown, how it is sorted, and which end comes first.
 const COLUMNS = [["Source", "id", false], ["Fresh now", "fresh", false], ["Age", "age", true], ["Changes", "change_rate", true],
   ["Polled every", "interval", false], ["Next poll", "due", false], ["Last change", "changed", true], ["Weight", "weight", true], ["Failures", "failures", true]];
+// What a phone shows of each; the rest is on its page.
+const BRIEF = new Set(["id", "fresh", "due"]);
 const STATES = [["", "all sources"], ["stale", "probably stale"], ["failing", "failing"], ["paused", "paused"], ["never", "never answered"]];
 const HELP = "Words are looked for in addresses and titles. tag:news, host:example.org, kind:feed and title:word choose; so do failing, paused, stale, never; fresh<0.5, age>2h, changed<1d, weight>=3 and failures>2 compare; a dash before any of them turns it round.";
 
@@ -63,7 +65,8 @@ export async function sources(place, context) {
     after.disabled = !found.sorted || found.sources.length < SIZE;
     body.dataset.asked = JSON.stringify(asked);
     choose();
-    if (!found.sorted) setTimeout(() => { if (context.current()) read(true); }, 2000);
+    // What was known while nobody looked is a while old: it is being read anew.
+    if (!found.sorted || (!quietly && Date.now() - Date.parse(found.as_of) > 5000)) setTimeout(() => { if (context.current()) read(true); }, 2000);
   }
 
   const tick = (one) => h("input", { type: "checkbox", class: "pick", "aria-label": `Choose ${short(named(one), 80)}`, "data-id": one.id, onchange: (event) => {
@@ -139,7 +142,7 @@ export async function sources(place, context) {
     named_now();
     return read();
   };
-  const heads = COLUMNS.map(([name, key, down]) => h("th", { scope: "col", "aria-sort": "none" }, h("button", {
+  const heads = COLUMNS.map(([name, key, down]) => h("th", { scope: "col", "aria-sort": "none", class: BRIEF.has(key) ? "brief" : "" }, h("button", {
     type: "button", class: "sort", onclick: () => change({ sort: key, down: asked.sort === key ? !asked.down : down }) }, name)));
   const search = h("input", { id: "text", type: "search", value: asked.search, placeholder: "tag:news failing fresh<0.5", autocomplete: "off", "aria-describedby": "help" });
   search.addEventListener("input", calmly(() => change({ search: search.value }), 40));
@@ -187,7 +190,7 @@ export async function sources(place, context) {
       may ? h("a", { class: "button", href: "#/add" }, "Add sources") : null),
     h("details", { class: "help" }, h("summary", {}, "What can be typed"), h("p", { id: "help", class: "muted" }, HELP)), bar,
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Sources" },
-      h("table", { class: "stack" }, h("caption", { class: "hidden" }, "Sources and how fresh their copies are"),
+      h("table", { class: "stack fleet" }, h("caption", { class: "hidden" }, "Sources and how fresh their copies are"),
         h("thead", {}, h("tr", {}, may ? h("td", { class: "picks" }, every_one) : null, heads)), body)),
     h("div", { class: "controls" }, before, page, after, told));
   // Nothing moves when the first rows come: what stands around them comes with them.
@@ -211,11 +214,11 @@ async function all(search) {
   return ids;
 }
 
-const named = (one) => one.options.title || one.address;
+const named = (one) => one.title || one.address;
 
 function row(one, box) {
-  const cells = [percent(one.fresh, 0), one.checked_at ? span(one.age) : "–",
-    one.change_rate ? [every(one.change_rate), h("small", {}, ` (${span(1 / one.change_rate_high)} – ${span(1 / one.change_rate_low)})`)] : "–",
+  const cells = [one.checked_at ? percent(one.fresh, 0) : "–", one.checked_at ? span(one.age) : "–",
+    one.change_rate && one.checked_at ? [every(one.change_rate), h("small", {}, ` (${span(1 / one.change_rate_high)} – ${span(1 / one.change_rate_low)})`)] : "–",
     one.interval === null ? one.waits_for : span(one.interval), one.paused ? "–" : due(one.due_at), ago(one.changed_at), count(one.weight),
     one.failures ? h("span", { class: "bad" }, count(one.failures)) : "0"];
   const tags = [one.options.tags ?? []].flat();
@@ -223,7 +226,7 @@ function row(one, box) {
   return h("tr", {}, box ? h("td", { class: "picks" }, box) : null,
     h("th", { scope: "row" }, h("span", { class: `state ${state}`, title: state }, h("span", { class: "hidden" }, `${state}: `)), icon(one.id),
       h("a", { href: `#/sources/${one.id}`, title: one.address }, short(named(one))),
-      one.options.title ? h("small", { class: "under" }, short(one.address, 70)) : null,
+      one.title ? h("small", { class: "under" }, short(one.address, 70)) : null,
       tags.length ? h("span", { class: "tags" }, tags.map((tag) => h("a", { class: "chip", href: `#/sources?${new URLSearchParams({ search: term("tag", tag) })}` }, short(tag, 40)))) : null),
-    cells.map((cell, i) => h("td", { "data-name": COLUMNS[i + 1][0] }, cell)));
+    cells.map((cell, i) => h("td", { "data-name": COLUMNS[i + 1][0], class: BRIEF.has(COLUMNS[i + 1][1]) || (one.failures && COLUMNS[i + 1][1] === "failures") ? "brief" : "" }, cell)));
 }
