@@ -13,8 +13,8 @@ from unstale.keeper.collected import Collected, Group
 from unstale.keeper.scheduler import Scheduler
 from unstale.listings.records import CollectionMember
 
-#: the settings that hold what was learned of collections, and what was counted of their members
-SIGNALS, COUNTS = "signals", "signal_counts"
+#: the settings that hold what was learned of collections, what was counted of their members, and what siblings foretell
+SIGNALS, COUNTS, SIBLINGS = "signals", "signal_counts", "siblings"
 
 
 def collect(
@@ -41,7 +41,10 @@ def collect(
 
 
 def learned(scheduler: Scheduler, *, whole: bool) -> dict[str, bytes]:
-    """What a scheduler has learned of its collections, as settings; `whole`: with what was counted of each member."""
-    if (collected := scheduler.collected) is None:
-        return {}
-    return {SIGNALS: collected.kept(), **({COUNTS: collected.counts()} if whole else {})}
+    """What a scheduler has learned of its collections, as settings; `whole`: with counts of members and of siblings."""
+    said = dict[str, bytes]()
+    if whole and (siblings := scheduler.learner.siblings) is not None:
+        said[SIBLINGS] = siblings.kept()
+    if (collected := scheduler.collected) is not None:
+        said |= {SIGNALS: collected.kept(), **({COUNTS: collected.counts()} if whole else {})}
+    return said

@@ -16,9 +16,10 @@ import numpy as np
 
 from unstale.addresses import host_of
 from unstale.core.checks import Floats
+from unstale.core.learning.siblings import siblings_of
 from unstale.core.learning.state import WIDTH, kept
 from unstale.engine.budget import Bucket
-from unstale.engine.collecting import collect, learned
+from unstale.engine.collecting import SIBLINGS, collect, learned
 from unstale.engine.config import EngineConfig, scheduler_of
 from unstale.engine.contracts import NOTHING, Promises, keep_promises, promised
 from unstale.engine.host_limits import HostLimits
@@ -89,7 +90,7 @@ class LoadedFleet:
             if kept_signals := learned(self.scheduler, whole=True):
                 await self._executor.do(lambda store: store.record([], settings=kept_signals))
             self.stirred = False
-            standing, self._promises = await self._executor.do(self._read, long=True)
+            standing, self._promises, names = await self._executor.do(self._read, long=True)
             # Not before: an answer that was recorded meanwhile would look as if it came from the future.
             now = self._clock.now()
             self.amend(standing.settings, standing.hosts)
@@ -97,6 +98,7 @@ class LoadedFleet:
             self.scheduler, late = await self._executor.aside(
                 scheduler_of, standing, self.config, now, self._host_limits
             )
+            self.scheduler.learner.siblings = siblings_of(names, standing.settings.get(SIBLINGS, b""))
             self.scheduler.asked_since(before)
             self.scheduler.asked[late] = False
             self._longest = self.scheduler.learner.columns.longest.copy()
@@ -116,8 +118,9 @@ class LoadedFleet:
         self.loaded(now)
         self._tell("loaded", {"sources": len(self.scheduler.ids)})
 
-    def _read(self, store: Store) -> tuple[FleetColumns, Promises]:
-        """The fleet with what its polls were found to cost in this unit and no other, and what is promised of it."""
+    def _read(self, store: Store) -> tuple[FleetColumns, Promises, list[str]]:
+        """The fleet with what its polls were found to cost in this unit and no other, what is promised of it, and the
+        addresses by which siblings are known; none of a fleet that takes long to read."""
         if (store.setting(COST_IN) or POLLS.encode()) != self.unit.encode():
             store.record([], settings={COST_IN: self.unit.encode()})
         standing = store.fleet(WIDTH)
@@ -125,7 +128,9 @@ class LoadedFleet:
             # Nobody has taught anything: what was kept is the guess for a fleet of another size, none perhaps.
             known = {name: value for name, value in standing.settings.items() if name != LEARNER}
             standing = replace(standing, settings=known)
-        return standing, promised(store, self._given.amended(standing.settings).contracts)
+        named = {source: address for source, address, _ in store.names()} if len(standing.source) < MANY else {}
+        names = [named.get(source, "") for source in standing.source.tolist()] if named else []
+        return standing, promised(store, self._given.amended(standing.settings).contracts), names
 
     def amend(self, settings: Mapping[str, bytes], hosts: tuple[str, ...] | None = None) -> None:
         """Go by what the settings give and operators have said to the store since."""

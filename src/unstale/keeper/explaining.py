@@ -29,6 +29,10 @@ def explained(scheduler: Scheduler, source: int | str, row: int) -> str:
     rate, every = float(scheduler.learner.change_rate()[row]), format_duration(wait / DAY)
     weight = float(scheduler.weight[row])
     about = f"it changes about every {format_duration(1.0 / rate / DAY)}, weighs {weight:g}"
+    kin = scheduler.learner.siblings
+    if kin is not None and kin.sooner[row] > 0.0:
+        every = format_duration(max(wait - float(kin.sooner[row]), float(columns.shortest[row])) / DAY)
+        return f"{source} is polled {every} after its last poll: {about}, and siblings of it were found changed since."
     if wait >= _NEAR * columns.longest[row]:
         return f"{source} is polled every {every}, its longest wait: {about}, and at today's price no poll pays sooner."
     if wait <= columns.shortest[row] / _NEAR:

@@ -27,6 +27,7 @@ _NEW = {
     "failures": 0,
     "paused": False,
     "held": False,
+    "heard": 0.0,
 }
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from unstale.core.checks import number
 from unstale.core.learning.learner import Learner
+from unstale.core.learning.siblings import siblings_of
 from unstale.core.learning.state import kept
 from unstale.errors import require
 from unstale.keeper.collected import Collected, Group, Worth
@@ -46,7 +47,7 @@ class NamedFleet(FleetRows):
         #: the channels of a scheduler that was saved
         self._channels = list[Group]()
         #: what was learned of collections, as it was saved
-        self._signals = self._counts = b""
+        self._signals = self._counts = self._kin = b""
         self.held = np.zeros(0, np.bool_)
 
     def __len__(self) -> int:
@@ -166,6 +167,7 @@ class NamedFleet(FleetRows):
             "failures": self.failures,
             "paused": self.paused,
             "held": self.held,
+            "heard": np.zeros(len(self.ids), np.float32) if (kin := self.learner.siblings) is None else kin.heard,
         }
 
     def _settle(self) -> None:
@@ -176,7 +178,7 @@ class NamedFleet(FleetRows):
 
     def _restore(self, living: Mapping[str, np.ndarray], known: Learner | bytes) -> None:
         """The columns of these sources, learned so far, under what the fleet as a whole has taught."""
-        before = self.collected
+        before, kin = self.collected, self.learner.siblings
         given, paused = self.given.columns(), living["paused"].astype(np.bool_)
         cost = float(given["cost"][~paused].sum())
         scale = self._mean if self.budget is None else cost / self.budget if cost > 0.0 else 1.0
@@ -201,6 +203,10 @@ class NamedFleet(FleetRows):
         learner.columns.interval[:] = np.where(living["interval"] > 0.0, living["interval"], scale) if same else scale
         self.not_before, self.held = living["not_before"].copy(), living["held"].astype(np.bool_)
         self.hold(np.flatnonzero(self.held))
+        learner.siblings = siblings_of(list(self.names), self._kin if kin is None else kin.kept())
+        if learner.siblings is not None:
+            learner.siblings.heard[:] = living["heard"]
+            learner.siblings.hasten(np.flatnonzero(living["heard"]), learner.columns, learner.shared)
         if self._groups or self._channels or before is not None:
             channels = self._channels if before is None else before.pushed_groups()
             groups = [*(remembered(group, before) for group in self._groups.values()), *channels]

@@ -270,7 +270,12 @@ class FleetRows(PaidRows):
 
     def _after_answers(self, rows: Integers, now: float) -> Floats:
         """When sources that answered are due at today's price."""
-        planned = self.learner.due_after_answers(rows, self.ids[rows], self.price)
+        planned, columns = self.learner.due_after_answers(rows, self.ids[rows], self.price), self.learner.columns
+        if self.learner.siblings is not None:
+            # Whatever siblings foretell, bounds are promises.
+            last, told = columns.last[rows], self.learner.siblings.sooner[rows] != 0.0
+            kept = np.clip(planned, last + columns.shortest[rows], last + columns.longest[rows])
+            planned = np.where(told, kept, planned)
         return planned if self.collected is None else self.collected.due(rows, now, self.price, planned)
 
     def _press(self, held: Floats) -> None:

@@ -34,6 +34,8 @@ class Saved:
     groups: tuple[Group, ...] = ()
     signals: bytes = b""
     counts: bytes = b""
+    #: what was learned of siblings
+    kin: bytes = b""
 
 
 def written(saved: Saved) -> bytes:
@@ -57,6 +59,7 @@ def written(saved: Saved) -> bytes:
         ],
         "signals": saved.signals.decode(),
         "counts": saved.counts.hex(),
+        "kin": saved.kin.hex(),
         "state": len(saved.state),
         "columns": {name: [column.dtype.str, column.shape] for name, column in columns.items()},
     }
@@ -79,6 +82,7 @@ def read(data: bytes) -> Saved:
             size = int(np.prod(shape)) * np.dtype(kind).itemsize
             living[name] = np.frombuffer(data[end : end + size], dtype=kind).reshape(shape).copy()
             end += size
+        living.setdefault("heard", np.zeros(len(head["names"]), np.float32))
         if end != len(data):
             raise ValueError
     except (ValueError, KeyError, TypeError):
@@ -104,4 +108,5 @@ def read(data: bytes) -> Saved:
         ),
         head.get("signals", "").encode(),
         bytes.fromhex(head.get("counts", "")),
+        bytes.fromhex(head.get("kin", "")),
     )

@@ -198,6 +198,7 @@ class Scheduler(NamedFleet):
                 ),
                 b"" if self.collected is None else self.collected.kept(),
                 b"" if self.collected is None else self.collected.counts(),
+                b"" if self.learner.siblings is None else self.learner.siblings.kept(),
             )
         )
 
@@ -211,7 +212,7 @@ class Scheduler(NamedFleet):
         made._allowance = Allowance(*clock)
         made._groups = {group.collection: group for group in saved.groups if group.collection >= 0}
         made._channels = [group for group in saved.groups if group.collection < 0]
-        made._signals, made._counts = saved.signals, saved.counts
+        made._signals, made._counts, made._kin = saved.signals, saved.counts, saved.kin
         made.price = saved.price
         plan_at = made._plan_at
         made._restore({**saved.living, "held": np.zeros(len(saved.names), np.bool_)}, saved.state)

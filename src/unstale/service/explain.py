@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from unstale.core.learning.mixture import favoured
+from unstale.core.learning.siblings import foretold_by
 from unstale.core.roots.falling import falls_to
-from unstale.engine.collecting import SIGNALS
+from unstale.engine.collecting import SIBLINGS, SIGNALS
 from unstale.engine.pricing import DEARER
 from unstale.keeper.costs import POLLS, stated
 from unstale.listings.records import CHANNELS
@@ -44,7 +45,7 @@ def explain(store: ReadStore, moment: Moment, source: int, running: bool | None 
     return Explanation(
         at=moment.now,
         source=view,
-        sentence=_told_of(store, moment, view) or sentence_of(view, wait, bound, moment.now),
+        sentence=_told_of(store, moment, view) or sentence_of(view, wait, bound, moment.now) + _kin(moment, view),
         bound=bound,
         interval=wait,
         price=moment.scheduler.price,
@@ -94,6 +95,15 @@ def _told_of(store: ReadStore, moment: Moment, view: SourceView) -> str:
             unsaid = f"and besides by itself: {told.silence:.0%} of changes go unsaid"
             return f"polled when a {pushed.address} says that it changed and a poll pays at today's price, {unsaid}"
     return ""
+
+
+def _kin(moment: Moment, view: SourceView) -> str:
+    """What siblings foretell of a source, where that moves its polls; empty elsewhere."""
+    asleep = view.listing.paused or view.failures or math.isinf(view.checked_at)
+    foretold = 0.0 if asleep else foretold_by(moment.standing.settings.get(SIBLINGS, b""), view.listing.address)
+    if foretold == 0.0:
+        return ""
+    return f"; sooner after a change is found at a sibling in its folder, which foretells {foretold:.2g} of its own"
 
 
 def sentence_of(view: SourceView, wait: float, bound: str, now: float) -> str:

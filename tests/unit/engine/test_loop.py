@@ -11,7 +11,9 @@ import pytest
 from support.virtual import START, VirtualClock, World, run_virtually
 from unstale.adapters.memory_store import MemoryStore
 from unstale.calendar import parse_hours
+from unstale.core.learning.siblings import foretold_by
 from unstale.engine.claiming import Claiming
+from unstale.engine.collecting import SIBLINGS
 from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import HostLimits, Rules
 from unstale.engine.loop import Engine
@@ -221,3 +223,29 @@ def test_of_a_large_fleet_those_who_are_due_are_claimed_before_a_plan_is_made(mo
         monkeypatch.setattr("unstale.engine.loop.MANY", many)
         run_virtually(World(np.full(10, 1.0 / HOUR), START + HOUR), 10 / HOUR, HOUR)
         assert done[: len(first)] == first
+
+
+def test_what_changes_together_is_learned_of_folders_and_kept_over_a_restart() -> None:
+    edits = np.sort(np.random.default_rng(3).uniform(0.0, 300 * HOUR, 60)) + START
+
+    def page(claim: Claim, now: float) -> Fetched:
+        return Fetched(Answer.CHANGED, now, body=b"%d" % np.searchsorted(edits, now), status=200)
+
+    world, store, seen = World(np.full(6, 0.2 / HOUR), START), MemoryStore(), list[float]()
+    for begin in (0.0, 150 * HOUR):
+        engine, _ = run_virtually(
+            world,
+            3 / HOUR,
+            150 * HOUR,
+            start=START + begin,
+            store=store,
+            answer=page,
+            listing=lambda i: Listing(f"https://a.example/docs/{i}"),
+        )
+        kin = engine.scheduler.learner.siblings
+        assert kin is not None
+        assert kin.trusted.all() or not begin
+        seen.append(float(kin.tallies[3, 0]))
+    # The second engine went on from what the first had seen, and knows that one edit is everybody's.
+    assert seen[1] > seen[0] > 0.0
+    assert foretold_by(store.setting(SIBLINGS), "https://a.example/docs/new") > 0.5

@@ -13,7 +13,9 @@ from support.hand_store import HOUR, NOW, belief, make, poll
 from unstale.cli.service import service_of
 from unstale.cli.settings import Settings
 from unstale.core.learning.outlook import Outlook
+from unstale.core.learning.siblings import siblings_of
 from unstale.core.roots.falling import falls_to
+from unstale.engine.collecting import SIBLINGS
 from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import Rules
 from unstale.engine.said import BUDGET, BudgetSaid
@@ -68,6 +70,18 @@ def test_where_no_cap_binds_the_fleet_is_not_priced_to_tell_so(
     monkeypatch.setattr("unstale.core.learning.learner.Learner.price_for", lambda *args, **more: priced.append(args))
     assert service.status().surcharges == {}
     assert not priced
+    service.close()
+
+
+def test_where_siblings_move_polls_the_explanation_says_so(service: FleetService) -> None:
+    kin = siblings_of(["https://s4.example/", "https://s4.example/b"])
+    assert kin is not None
+    kin.tallies[:] = np.array([[100.0], [50.0], [45.0], [95.0], [95.0], [20.0]])
+    for credit, said in ((20.0, True), (5.0, False)):
+        kin.credit = credit
+        service.writer.record([], settings={SIBLINGS: kin.kept()})
+        assert ("a sibling in its folder, which foretells 0.5 of" in service.explain(5).sentence) == said
+        assert "sibling" not in service.explain(4).sentence
     service.close()
 
 

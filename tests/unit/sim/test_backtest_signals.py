@@ -74,6 +74,12 @@ def test_what_polls_after_a_dear_listing_cost_is_saved_for(fleet: Setting, monke
     assert saved > signalled(fleet, 0.3, 1, Sees(cost=10.0)).freshness + 0.004
 
 
+def test_nobody_starves_while_a_listing_cannot_be_paid(fleet: Setting) -> None:
+    row = signalled(fleet, 0.3, 1, Sees(cost=60.0))
+    assert row.polls == pytest.approx(row.budget, rel=0.05)
+    assert row.freshness > plain(fleet, 0.3) - 0.02
+
+
 @pytest.mark.parametrize("each", [0.3, 1.0])
 @pytest.mark.parametrize("liar", ["always", "never", "random"])
 def test_a_liar_costs_little(fleet: Setting, liar: str, each: float) -> None:

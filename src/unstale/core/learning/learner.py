@@ -28,6 +28,7 @@ from unstale.core.learning.outlay import Outlay, look_again, nothing_known, outl
 from unstale.core.learning.prior import fit_prior, shares
 from unstale.core.learning.reach import SPREAD
 from unstale.core.learning.said import said
+from unstale.core.learning.siblings import Siblings
 from unstale.core.learning.timing import best_waits, even_waits
 from unstale.core.learning.urgency import urgencies
 from unstale.core.objectives import objective_of
@@ -108,6 +109,8 @@ class Learner:
         self.timing = SharedTiming(
             even_clock(), even_waits(), np.zeros((2, HOURS + DAYS)), no_bursts(scale), np.zeros((2, SPANS)), np.zeros(2)
         )
+        #: sources that change together; None: nobody has said who might
+        self.siblings: Siblings | None = None
         #: the week for which the waits were found
         self._timed = np.zeros(WEEK)
         self._room = scratch(len(HALF_LIVES))
@@ -136,7 +139,13 @@ class Learner:
             f"must have rows' shape {which.shape}",
             "give one of each per poll",
         )
+        if self.siblings is None:
+            observe_all(which, at, bits, told, self.columns, self.shared, self.timing, self._room)
+            return
+        before = self.columns.last[which]
+        news = self.siblings.judge(which, at, bits, self.columns, self.shared)
         observe_all(which, at, bits, told, self.columns, self.shared, self.timing, self._room)
+        self.siblings.tell(which, which[bits], at[bits], before[bits], news[bits], self.columns, self.shared)
 
     def waits(self, price: float) -> Floats:
         """How long after its last answer each source is due at a price."""
@@ -183,6 +192,8 @@ class Learner:
         polled at once. With the `ids` of all rows, by which jitter tells sources apart, it is right to the poll.
         """
         which = np.flatnonzero(np.isfinite(self.columns.last)) if rows is None else np.asarray(rows, dtype=np.int64)
+        if self.siblings is not None:
+            self.siblings.renew(self.columns, self.shared)
         step = -(-len(which) // _PRICED) or 1
         which = which[::step]
         wanted = max(number("cost", cost, least=0), 1e-9) / step
@@ -259,3 +270,5 @@ class Learner:
             tally *= kept
         bursts = learned_bursts(self.timing.silences, self.scale, bool(by_bursts))
         self.timing = self.timing._replace(clock=clock, bursts=bursts)
+        if self.siblings is not None:
+            self.siblings.review(self.columns)

@@ -14,6 +14,7 @@ from unstale.core.learning.compiled import compiled_loop
 from unstale.core.learning.due import due_after_answer
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.mixture import Scratch, Shared
+from unstale.core.learning.siblings import Siblings, siblings_of
 from unstale.sim.backtest.polls import Polls
 from unstale.sim.backtest.setting import Setting
 
@@ -43,6 +44,7 @@ def learned(setting: Setting, polls_per_change: float, seed: int) -> Polls:
     learner.columns.head_start[:] = mean * ((orders.phases(np.full(sources, mean)) + turn) % 1.0)
     span = setting.end - setting.start
     looks = int(min(max(span / max(_PACE * mean, _DAY), _FEWEST), _MOST, max(budget * span / _EACH, 1.0)))
+    learner.siblings = siblings_of(trace.names)
     seen = trace.starts[:-1].copy()
     spent, price = 0, learner.typical_price()
     which, times = [np.empty(0, np.int64)], [np.empty(0)]
@@ -54,10 +56,10 @@ def learned(setting: Setting, polls_per_change: float, seed: int) -> Polls:
         if allowed < 0.5:
             continue
         price = learner.price_for(allowed, now, until, price)
-        pieces = _played(learner, trace.starts, trace.times, seen, now, until, price)
-        which.append(pieces[0])
-        times.append(pieces[1])
-        spent += len(pieces[0])
+        rows, polled = _played(learner, trace.starts, trace.times, seen, now, until, price)
+        which.append(rows)
+        times.append(polled)
+        spent += len(rows)
     rows, polled = np.concatenate(which), np.concatenate(times)
     order = np.argsort(rows, kind="stable")
     return Polls(np.searchsorted(rows[order], np.arange(sources + 1)), polled[order])
@@ -74,7 +76,7 @@ def _played(
 ) -> tuple[np.ndarray, Floats]:
     size = _ROOM
     while True:
-        which, polled = np.empty(size, np.int64), np.empty(size)
+        which, polled, found = np.empty(size, np.int64), np.empty(size), np.empty(size, np.bool_)
         before = learner.columns._replace(**{name: getattr(learner.columns, name).copy() for name in _MOVING})
         counted, past = [getattr(learner.timing, name).copy() for name in _COUNTED], seen.copy()
         made = _play(
@@ -86,13 +88,17 @@ def _played(
             price,
             which,
             polled,
+            found,
             learner.columns,
             learner.shared,
             learner.timing,
             learner._room,
         )
         if made <= size:
-            return which[:made], polled[:made]
+            which, polled = which[:made], polled[:made]
+            if learner.siblings is not None:
+                _tell(learner, learner.siblings, before, which, polled, found[:made])
+            return which, polled
         # The column was too short: go back and play again with a longer one.
         for name in _MOVING:
             getattr(learner.columns, name)[:] = getattr(before, name)
@@ -100,6 +106,20 @@ def _played(
             getattr(learner.timing, name)[:] = was
         seen[:] = past
         size = 2 * made
+
+
+def _tell(
+    learner: Learner, siblings: Siblings, before: LearnerColumns, which: np.ndarray, polled: Floats, found: np.ndarray
+) -> None:
+    """What polls between two looks say of siblings is told at the second: until then every source is on its own."""
+    first = np.flatnonzero(np.concatenate([[True], which[1:] != which[:-1]])) if len(which) else which
+    news = np.ones(len(which))
+    news[first] = siblings.judge(which[first], polled[first], found[first], before, learner.shared)
+    last = np.concatenate([[0.0], polled])[:-1]
+    last[first] = before.last[which[first]]
+    some = np.flatnonzero(found)
+    some = some[np.argsort(polled[some], kind="stable")]
+    siblings.tell(which, which[some], polled[some], last[some], news[some], learner.columns, learner.shared)
 
 
 _MOVING = ("rows", "last", "found", "interval", "head_start")
@@ -116,6 +136,7 @@ def _play(
     price: float,
     which: np.ndarray,
     polled: Floats,
+    found: np.ndarray,
     columns: LearnerColumns,
     shared: Shared,
     timing: SharedTiming,
@@ -135,5 +156,6 @@ def _play(
             if made < len(which):
                 which[made] = i
                 polled[made] = due
+                found[made] = changed
             made += 1
     return made

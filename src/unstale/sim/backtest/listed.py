@@ -76,13 +76,14 @@ class _Player:
         which, times, listings = [np.empty(0, np.int64)], [np.empty(0)], [np.empty((0, 2))]
         spent_lately, foretold_lately = 2.0, 2.0
         each = self.budget * span / _LOOKS
-        left, everybody = 0.0, np.ones(n, np.bool_)
+        left, everybody, dearest = 0.0, np.ones(n, np.bool_), float(signals.collections.cost.max(initial=0.0))
         for k in range(_LOOKS):
             now, until = setting.start + span * k / _LOOKS, setting.start + span * (k + 1) / _LOOKS
             if k and k % (_LOOKS // _REVIEWS) == 0:
                 signals.review()
             correction = min(max(spent_lately / foretold_lately, 0.3), 3.0)
-            left = min(left, _SAVED * each + signals.put_aside()) + each
+            # A listing that costs more than that must be saved for, or nobody would be polled while it waits.
+            left = min(left, max(_SAVED * each, dearest) + signals.put_aside()) + each
             # As in a living fleet: what polls after the next listing will cost is saved until then.
             end = max(until, now + signals.ahead)
             spare = left - each * (1.0 + _RESERVE) - signals.put_aside(now)
