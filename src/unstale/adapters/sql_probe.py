@@ -7,8 +7,8 @@
     xmin      PostgreSQL: count(*) and the sum of the hashed transaction numbers of all row versions. A sum needs no
               order, so neither the wraparound of the 32-bit numbers nor a late commit can hide a change. A view has
               no such numbers. Rows are then read from the oldest transaction that still ran at the last reading.
-    checksum  PostgreSQL, MySQL, MariaDB: the sum of the hashes of all rows as text. Elsewhere there is no probe: rows
-              are read and compared at every poll.
+    checksum  PostgreSQL, MySQL, MariaDB: the sum of the hashes of all rows as text; `sql_changed_ranges` tells which
+              rows are read then. Elsewhere there is no probe: rows are read and compared at every poll.
     count     count(*) alone, for tables that only grow.
 
 Names, key and wanted types are part of every probe, for a column that comes or goes touches no row.
@@ -22,6 +22,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from unstale.adapters.sql_ranges import MYSQL
 from unstale.adapters.sql_source import Source
 from unstale.adapters.sql_values import plain, row_hash
 from unstale.errors import require
@@ -33,7 +34,6 @@ FULL_XID = "{following} - mod({following} - {kept}, 4294967296)"
 WINDOW = 10_000
 #: the sum of the hashes of rows as PostgreSQL writes them
 ROW_SUM = "coalesce(sum(hashtextextended((q.*)::text, 0)), 0)::text"
-MYSQL = ("mysql", "mariadb")
 _MYSQL_SUM = "sum(CAST(conv(left(md5(concat_ws(',', {0})), 15), 16, 10) AS unsigned))"
 _FOLLOWING = "txid_snapshot_xmax(txid_current_snapshot())"
 

@@ -53,7 +53,8 @@ def _table(one: CopiedTable, allowed: float | None) -> dict[str, Any]:
         }
         for name in one.held.columns
     ]
-    table: dict[str, Any] = {"name": one.held.view, "description": f"Copy of {shown_address(one.listing.address)}"}
+    said = [*([account["comment"]] if "comment" in account else []), f"Copy of {shown_address(one.listing.address)}"]
+    table: dict[str, Any] = {"name": one.held.view, "description": "\n".join(said)}
     if allowed is not None:
         # dbt asks Unstale and not the table: `unstale status --format dbt` writes its sources.json.
         table["meta"] = {"error_after": period(allowed)}
