@@ -155,6 +155,17 @@ def test_of_a_table_without_a_column_of_changes_only_ranges_of_its_key_are_read(
     assert ask(server, file, "ranged", third.etag).received == 0
 
 
+def test_a_look_at_all_tables_takes_one_query(server: MariaDb, tmp_path: Path) -> None:
+    server.run("CREATE TABLE IF NOT EXISTS looked_at(id INT PRIMARY KEY)")
+
+    def selects() -> int:
+        return int(server.run("SHOW GLOBAL STATUS LIKE 'Com_select'")[0][1])
+
+    before = selects()
+    assert ask(server, tmp_path / "copies.db", "*", collection=True).answer is Answer.CHANGED
+    assert selects() - before == 1
+
+
 def test_a_zero_date_is_refused_and_can_be_text(server: MariaDb, tmp_path: Path) -> None:
     server.run("SET sql_mode = ''", "CREATE OR REPLACE TABLE odd(a DATE)", "INSERT INTO odd VALUES('0000-00-00')")
     got = ask(server, tmp_path / "copies.duckdb", "odd")

@@ -231,11 +231,10 @@ class Source:
                 address, settings["connect_args"] = dialled(address, gate, roots, left, not self.ask.own)
             except InputError as error:
                 raise InputError(f"{self.host}: {error}") from None
-        if self.ask.own and address.get_backend_name() == "postgresql":
-            # One statement of ours needs nothing of what SQLAlchemy asks first: six statements, every time.
-            settings["_initialize"] = False
-        engine = sa.create_engine(address, poolclass=sa.pool.NullPool, **settings)
-        if "_initialize" in settings:
+        # One statement of ours needs nothing of what SQLAlchemy asks first: five or six statements, every time.
+        bare = self.ask.own and address.get_backend_name() != "sqlite"
+        engine = sa.create_engine(address, poolclass=sa.pool.NullPool, _initialize=not bare, **settings)
+        if bare:
             engine.dialect.default_isolation_level = "READ COMMITTED"
         if engine.dialect.is_async:
             raise InputError(sentence("driver", repr(engine.driver), "is asynchronous", "name another one"))
@@ -246,7 +245,7 @@ class Source:
             drivers.still_sqlite(self._driver, self._patient)
         elif engine.dialect.name == "postgresql":
             self._still(self._connection, left)
-        elif engine.dialect.name in ("mysql", "mariadb"):
+        elif engine.dialect.name in MYSQL:
             tables = [sa.table(name, schema=schema) for schema, name in map(split, self._tables)]
             drivers.still_mysql(sa, self._connection, tables, left)
 
