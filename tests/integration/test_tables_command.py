@@ -88,6 +88,7 @@ def test_copies_are_described_for_dbt_with_what_their_contract_allows(shop: Path
     assert re.search(r'error_after:\s+count: 1\s+period: "hour"', told), told
     yaml = pytest.importorskip("yaml")
     (source,) = yaml.safe_load(told)["sources"]
+    assert (source["database"], source["schema"]) == ("tables", "main")
     assert source["tables"][0]["columns"][0] == {"name": "id", "data_type": "BIGINT", "tests": ["not_null", "unique"]}
 
 

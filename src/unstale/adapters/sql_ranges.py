@@ -106,7 +106,7 @@ def digits_for(rows: int) -> int:
     >>> digits_for(10_000), digits_for(10_000_000)
     (2, 4)
     """
-    return min(4, len(f"{rows // 64:x}"))
+    return min(4, len(f"{rows // 256:x}"))
 
 
 def part_width(least: int, most: int, parts: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unstale.cli.dbt import period
@@ -31,6 +32,8 @@ def sources_yaml(settings: Settings, service: FleetService, tables: list[CopiedT
             {
                 "name": "unstale",
                 "description": "Copies that Unstale keeps fresh.",
+                # A file is attached to dbt's own database, under the name that it has without its ending.
+                **({"database": place.stem} if isinstance(place, Path) and place.suffix != ".parquet" else {}),
                 "schema": place.schema if isinstance(place, SchemaPlace) else "main",
                 "meta": {"target": str(place)},
                 "tables": [_table(one, allowed.get(one.listing.id)) for one in tables],
