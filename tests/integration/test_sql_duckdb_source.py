@@ -37,6 +37,7 @@ ZOO = [
     ("INTEGER[]", "[1, NULL, 3]", "INTEGER[]", "[1, NULL, 3]"),
     ("STRUCT(a INTEGER, b VARCHAR)", "{'a': 1, 'b': 'x'}", "JSON", '{"a":1,"b":"x"}'),
     ("ENUM('x', 'y')", "'y'", "VARCHAR", "y"),
+    ("HUGEINT", "7", "DECIMAL(38,0)", "7"),
 ]
 
 
@@ -56,10 +57,12 @@ def test_every_type_is_what_it_was(tmp_path: Path) -> None:
     columns = ", ".join(f"c{i} {type_}" for i, (type_, *_) in enumerate(ZOO))
     values = ", ".join(value for _, value, *_ in ZOO)
     made = [f"CREATE TABLE zoo(id INTEGER PRIMARY KEY, {columns})", f"INSERT INTO zoo VALUES(1, {values})"]
-    run(tmp_path / "lake.duckdb", *made, "COMMENT ON COLUMN zoo.c0 IS 'whether'")
+    run(tmp_path / "lake.duckdb", *made, "COMMENT ON COLUMN zoo.c0 IS 'whether'", "COMMENT ON TABLE zoo IS 'all'")
     told = account(poll(tmp_path, "copies.duckdb", "zoo"))
     assert told["types"][1:] == [one[2] for one in ZOO]
-    assert (told["key"], told["comments"], [*told["notes"]]) == (["id"], {"c0": "whether"}, ["c3"])
+    assert (told["key"], told["comment"], told["comments"]) == (["id"], "all", {"c0": "whether"})
+    # What has more digits than a decimal, nanoseconds and an enum.
+    assert [*told["notes"]] == ["c14", "c20", "c3"]
     (row,) = duck(tmp_path / "copies.duckdb", f"SELECT {', '.join(f'c{i}::VARCHAR' for i in range(len(ZOO)))} FROM zoo")
     assert list(row) == [one[3] for one in ZOO]
     assert account(poll(tmp_path, "copies.db", "zoo"))["rows"] == 1

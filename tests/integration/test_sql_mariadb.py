@@ -63,7 +63,7 @@ ZOO = [
 def zoo(server: MariaDb) -> MariaDb:
     columns = ", ".join(f"c{i} {type_} NULL COMMENT 'number {i}'" for i, (type_, *_) in enumerate(ZOO))
     values = ", ".join(value for _, value, *_ in ZOO)
-    server.run(f"CREATE TABLE zoo(id INT PRIMARY KEY, {columns})", f"INSERT INTO zoo VALUES(1, {values})")
+    server.run(f"CREATE TABLE zoo(id INT PRIMARY KEY, {columns}) COMMENT 'all'", f"INSERT INTO zoo VALUES(1, {values})")
     return server
 
 
@@ -71,7 +71,7 @@ def test_every_type_lands_in_duckdb_as_it_is(zoo: MariaDb, tmp_path: Path) -> No
     target = tmp_path / "copies.duckdb"
     told = poll(zoo, target, "zoo")
     assert dict(zip([one[0] for one in ZOO], told["types"][1:], strict=True)) == {one[0]: one[3] for one in ZOO}
-    assert (told["key"], told["comments"]["c0"]) == (["id"], "number 0")
+    assert (told["key"], told["comment"], told["comments"]["c0"]) == (["id"], "all", "number 0")
     (row,) = duck(target, f"SELECT {', '.join(f'c{i}::VARCHAR' for i in range(len(ZOO)))} FROM zoo")
     assert list(zip([one[0] for one in ZOO], row, strict=True)) == [(one[0], one[4]) for one in ZOO]
     # The server itself says that nothing changed, and that something did: a number, bytes, a time.
@@ -90,6 +90,13 @@ def test_numbers_are_numbers_in_sqlite(zoo: MariaDb, tmp_path: Path) -> None:
     assert told["types"][1:] == [one[2] for one in ZOO]
     assert sqlite(target, "SELECT c0, c5, c6, c7, c15 FROM zoo") == [
         (1, "18446744073709551615", 99.1, f"{'9' * 28}.0123456789", "2026-01-31 06:30:00.000000")
+    ]
+    # Declared with more digits than any value has.
+    zoo.run("CREATE OR REPLACE TABLE ids(id BIGINT UNSIGNED PRIMARY KEY, a DECIMAL(38,10))")
+    zoo.run("INSERT INTO ids VALUES(9, 99), (123456789012345678, 1234.5)")
+    poll(zoo, target, "ids")
+    assert sqlite(target, "SELECT max(id), max(a), sum(id > 100), sum(a > 100) FROM ids") == [
+        (123456789012345678, 1234.5, 1, 1)
     ]
 
 
@@ -112,6 +119,51 @@ def test_the_copy_equals_the_source(server: MariaDb, tmp_path: Path, target: str
     there = [(id, amount) for id, amount in server.run("SELECT id, amount FROM orders ORDER BY id")]
     here = read(file, "SELECT id, amount FROM orders ORDER BY id")
     assert [(id, Decimal(str(amount))) for id, amount in here] == there
+
+
+@pytest.mark.parametrize(
+    ("key", "columns", "value", "target"),
+    [
+        ("id", "id BIGINT UNSIGNED", "seq", "copies.duckdb"),
+        ("id", "id BINARY(16)", "unhex(md5(seq))", "copies.duckdb"),
+        ("`y:z`, id", "`y:z` INT, id VARCHAR(12)", "seq % 7, concat('ä', seq)", "copies.db"),
+    ],
+)
+def test_of_a_table_without_a_column_of_changes_only_ranges_of_its_key_are_read(
+    server: MariaDb, tmp_path: Path, key: str, columns: str, value: str, target: str
+) -> None:
+    file, read = tmp_path / target, sqlite if target == "copies.db" else duck
+    server.run(
+        f"CREATE OR REPLACE TABLE ranged({columns}, n INT, a VARCHAR(300), PRIMARY KEY({key}))",
+        f"INSERT INTO ranged SELECT {value}, seq, repeat('x', 300) FROM seq_1_to_10100",
+    )
+    first = ask(server, file, "ranged")
+    server.run(
+        "UPDATE ranged SET a = 'other' WHERE n IN (7, 6000)",
+        f"INSERT INTO ranged SELECT {value}, seq, 'new' FROM seq_10101_to_10103",
+    )
+    second = ask(server, file, "ranged", first.etag)
+    told = account(second)
+    assert (told["rows"], told["inserted"], told["changed"], told["deleted"]) == (10103, 3, 2, 0)
+    assert second.received < first.received / 20
+    server.run("DELETE FROM ranged WHERE n IN (5, 10102)", "UPDATE ranged SET id = 0 WHERE n = 77")
+    third = ask(server, file, "ranged", second.etag)
+    told = account(third)
+    assert (told["rows"], told["inserted"], told["changed"], told["deleted"]) == (10101, 1, 0, 3)
+    assert third.received < first.received / 20
+    assert read(file, "SELECT n, a FROM ranged ORDER BY n") == server.run("SELECT n, a FROM ranged ORDER BY n")
+    assert ask(server, file, "ranged", third.etag).received == 0
+
+
+def test_a_look_at_all_tables_takes_one_query(server: MariaDb, tmp_path: Path) -> None:
+    server.run("CREATE TABLE IF NOT EXISTS looked_at(id INT PRIMARY KEY)")
+
+    def selects() -> int:
+        return int(server.run("SHOW GLOBAL STATUS LIKE 'Com_select'")[0][1])
+
+    before = selects()
+    assert ask(server, tmp_path / "copies.db", "*", collection=True).answer is Answer.CHANGED
+    assert selects() - before == 1
 
 
 def test_a_zero_date_is_refused_and_can_be_text(server: MariaDb, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_every_type_of_postgresql_lands_as_it_is(server: Postgres, lake: psycopg
     columns = ", ".join(f"{written} AS c{i}" for i, (written, _) in enumerate(ZOO))
     server.run("CREATE TYPE mood AS ENUM('happy')", "CREATE TYPE pair AS (a int, b text)")
     server.run(f"CREATE TABLE zoo AS SELECT 1 AS id, {columns}", "ALTER TABLE zoo ADD PRIMARY KEY(id)")
-    server.run("COMMENT ON COLUMN zoo.c4 IS 'what it''s worth'")
+    server.run("COMMENT ON COLUMN zoo.c4 IS 'what it''s worth'", "COMMENT ON TABLE zoo IS 'all'")
     told = poll(server, "zoo")
     asked = (
         "SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = '{}'::regclass AND attnum > 0 "
@@ -119,6 +119,7 @@ def test_every_type_of_postgresql_lands_as_it_is(server: Postgres, lake: psycopg
     (here,) = lake.execute(f"SELECT {names} FROM copies.zoo").fetchall()
     assert dict(zip([w for w, _ in ZOO], here, strict=True)) == dict(zip([w for w, _ in ZOO], there, strict=True))
     assert (told["key"], told["comments"]) == (["id"], {"c4": "what it's worth"})
+    assert lake.execute("SELECT obj_description('copies.zoo'::regclass)").fetchall() == [("all",)]
     assert lake.execute("SELECT col_description('copies.zoo'::regclass, 6)").fetchone() == ("what it's worth",)
     key = "SELECT conkey FROM pg_constraint WHERE conrelid = 'copies.zoo'::regclass AND contype = 'p'"
     assert lake.execute(key).fetchone() == ([1],)

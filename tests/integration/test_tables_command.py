@@ -27,6 +27,7 @@ def shop(server: Postgres, tmp_path: Path) -> Path:
         "DROP TABLE IF EXISTS orders",
         "CREATE TABLE orders(id bigint PRIMARY KEY, amount numeric(12,2), note text)",
         "COMMENT ON COLUMN orders.amount IS 'euros: gross'",
+        "COMMENT ON TABLE orders IS 'what was sold'",
         "INSERT INTO orders VALUES(1, 99.90, 'a'), (2, 100.00, 'b')",
     )
     lines = ['store = "a.db"', "[sql]", 'target = "tables.duckdb"', "[files]", f'roots = ["{server.folder}"]']
@@ -83,9 +84,11 @@ def test_copies_are_described_for_dbt_with_what_their_contract_allows(shop: Path
     for line in ('      - name: "orders"', '        - name: "amount"', '          data_type: "DECIMAL(12,2)"'):
         assert line.strip() in told, told
     assert 'description: "euros: gross"' in told
+    assert 'description: "what was sold\\nCopy of postgresql://' in told
     assert re.search(r'error_after:\s+count: 1\s+period: "hour"', told), told
     yaml = pytest.importorskip("yaml")
     (source,) = yaml.safe_load(told)["sources"]
+    assert (source["database"], source["schema"]) == ("tables", "main")
     assert source["tables"][0]["columns"][0] == {"name": "id", "data_type": "BIGINT", "tests": ["not_null", "unique"]}
 
 

@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from unstale.adapters import sql_copying, sql_division
+from unstale.adapters import sql_changed_ranges, sql_copying, sql_division
 from unstale.adapters.addresses import Gate
 from unstale.adapters.sql_fetcher import SqlFetcher
 from unstale.adapters.sql_parts import TableParts
@@ -108,7 +108,8 @@ def main() -> None:
     # Loaded once, and not by every poll.
     for name in ("duckdb", "psycopg", "pymysql", "sqlalchemy.dialects.mysql", "sqlalchemy.dialects.postgresql"):
         import_module(name)
-    sql_copying.ROWS = ROWS  # type: ignore[attr-defined]
+    sql_copying.ROWS = sql_changed_ranges.ROWS = ROWS  # type: ignore[attr-defined]
+    sql_changed_ranges.LEAST = 4
     sql_division.LARGE, sql_division.PART = ROWS, PART
     for line in sys.stdin:
         reader, writer = os.pipe()

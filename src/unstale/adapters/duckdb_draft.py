@@ -126,8 +126,9 @@ class DuckDraft:
         for one, column in zip(shown, self._spools["incoming"].columns, strict=True):
             if column.comment:
                 self._db.execute(f"COMMENT ON COLUMN {table}.{quoted(one)} IS {_literal(column.comment)}")
-        if held.key:
-            self._db.execute(f"COMMENT ON TABLE {table} IS {_literal('key: ' + ', '.join(held.key))}")
+        told = [held.comment, f"key: {', '.join(held.key)}" if held.key else ""]
+        if any(told):
+            self._db.execute(f"COMMENT ON TABLE {table} IS {_literal('; '.join(filter(None, told)))}")
 
     def _change(self, held: LocalTable) -> None:
         table = f"new.{quoted(held.view)}"

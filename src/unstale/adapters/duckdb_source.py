@@ -33,8 +33,8 @@ _TYPES = {
     "BIGINT": "bigint",
     "UINTEGER": "bigint",
     "UBIGINT": "decimal(20,0)",
-    "HUGEINT": "decimal(39,0)",
-    "UHUGEINT": "decimal(39,0)",
+    "HUGEINT": "decimal",
+    "UHUGEINT": "decimal",
     "FLOAT": "real",
     "DOUBLE": "double",
     "VARCHAR": "text",
@@ -54,8 +54,10 @@ _PLAIN = ("boolean", "smallint", "integer", "bigint", "real", "double", "text", 
 #: what Python has as it is
 _AS_THEY_ARE = {name for name, ours in _TYPES.items() if ours in (*_PLAIN, "bytes")}
 _COLUMNS = (
-    "SELECT column_name, data_type, coalesce(comment, '') FROM duckdb_columns() "
-    "WHERE schema_name = :schema AND table_name = :table ORDER BY column_index"
+    "SELECT column_name, coalesce(comment, '') FROM duckdb_columns() "
+    "WHERE schema_name = :schema AND table_name = :table UNION ALL "
+    "SELECT '', comment FROM duckdb_tables() WHERE schema_name = :schema AND table_name = :table "
+    "AND comment IS NOT NULL"
 )
 _KEY = (
     "SELECT constraint_column_names FROM duckdb_constraints() "
@@ -124,8 +126,10 @@ class DuckSource(Source):
 
     def _catalogued(self, names: Sequence[str]) -> tuple[list[str], list[str], dict[str, str]]:
         types = self._types()
-        said = {str(name): str(comment) for name, _, comment in self.told(_COLUMNS, **self._place())}
-        return [_type(types[name]) for name in names], [""] * len(names), said
+        said = {str(name): str(comment) for name, comment in self.told(_COLUMNS, **self._place())}
+        # What is text here and not there is said.
+        own = [types[name] if types[name] != "VARCHAR" and _type(types[name]) == "text" else "" for name in names]
+        return [_type(types[name]) for name in names], own, said
 
     def _types(self) -> dict[str, str]:
         """The types of the columns in DuckDB's words, those of a query too."""

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from unstale.adapters import duckdb_types
 from unstale.adapters.duckdb_draft import MEMORY, DuckDraft, escaped
 from unstale.adapters.duckdb_spool import Spool
-from unstale.adapters.sql_ranges import MODULUS, Sums, within
+from unstale.adapters.sql_ranges import KeyRanges, Sums
 from unstale.adapters.sql_records import Records, doubted, quoted, shown_names
 from unstale.adapters.sql_schema import Schemas
 from unstale.adapters.sql_targets import LocalTable, TableReading, account
@@ -95,20 +95,18 @@ class DuckTables(DuckDraft):
             unknown = f"(FROM present AS i ANTI JOIN old.{quoted(self._view)} AS t ON {same})"
             return self._count(f"{unknown} AS i ANTI JOIN incoming AS t ON {same}")
 
-    def sums(self, name: str, width: int) -> Sums:
+    def sums(self, name: str, cut: KeyRanges) -> Sums:
         """What ranges of the key add up to, of the rows in the table and those put aside together."""
-        (key,) = self._shown_key()
+        told = (cut.number("duckdb", self._shown_key()), "count(*)", cut.total("duckdb", self._shown_key()))
         with self._attached():
-            found = self._db.execute(
-                f"SELECT {key} // {width}, count(*), sum({key} % {MODULUS}) FROM ({self._keys()}) GROUP BY 1"
-            ).fetchall()
+            found = self._db.execute(f"SELECT {', '.join(told)} FROM ({self._keys()}) GROUP BY 1").fetchall()
         return {int(one): (int(rows), int(total)) for one, rows, total in found}
 
-    def keep(self, name: str, width: int, ranges: Collection[int]) -> None:
+    def keep(self, name: str, cut: KeyRanges, ranges: Collection[int]) -> None:
         """Put aside the keys that are here in all other ranges too: nothing is gone there."""
-        (key,) = self._shown_key()
+        inside = cut.within("duckdb", self._shown_key(), ranges)
         with self._attached():
-            self._db.execute(f"INSERT INTO present FROM ({self._keys()}) WHERE NOT ({within(key, width, ranges)})")
+            self._db.execute(f"INSERT INTO present FROM ({self._keys()}) WHERE NOT ({inside})")
 
     def merge(self, held: LocalTable, *, kind: str, among: str | None) -> LocalTable:
         """Bring the table to what was put aside; see `Target`."""

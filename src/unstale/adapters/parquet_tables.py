@@ -91,6 +91,7 @@ class ParquetTables(DuckTables):
             "digest": done.digest.hex(),
             "rows": done.rows,
             "key": list(done.key),
+            **({"comment": done.comment} if done.comment else {}),
             "columns": self._told(done),
             **({"partition": list(self._by)} if self._by else {}),
             "files": files,

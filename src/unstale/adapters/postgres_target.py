@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from unstale.adapters.postgres_target_records import SchemaRecords, quoted
 from unstale.adapters.postgres_target_types import bent, declared
-from unstale.adapters.sql_ranges import MODULUS, Sums, within
+from unstale.adapters.sql_ranges import KeyRanges, Sums
 from unstale.adapters.sql_targets import LocalTable, TableReading, account
 from unstale.adapters.sql_text import NULL
 from unstale.adapters.sql_types import Column
@@ -75,18 +75,18 @@ class SchemaTables(SchemaRecords):
         with self._worded():
             return self._count(f"present i WHERE {' AND '.join(among)}")
 
-    def sums(self, name: str, width: int) -> Sums:
+    def sums(self, name: str, cut: KeyRanges) -> Sums:
         """What ranges of the key add up to, of the rows in the table and those put aside together."""
-        key = quoted(self._key[0])
+        key = list(map(quoted, self._key))
+        told = (cut.number("postgresql", key), "count(*)", cut.total("postgresql", key))
         with self._worded():
-            found = self._db.execute(
-                f"SELECT {key} / {width}, count(*), sum({key} % {MODULUS}) FROM ({self._keys()}) k GROUP BY 1".encode()
-            ).fetchall()
+            asked = f"SELECT {', '.join(told)} FROM ({self._keys()}) k GROUP BY 1"
+            found = self._db.execute(asked.encode()).fetchall()
         return {int(one): (int(rows), int(total)) for one, rows, total in found}
 
-    def keep(self, name: str, width: int, ranges: Collection[int]) -> None:
+    def keep(self, name: str, cut: KeyRanges, ranges: Collection[int]) -> None:
         """Put aside the keys that are here in all other ranges too: nothing is gone there."""
-        inside = within(quoted(self._key[0]), width, ranges)
+        inside = cut.within("postgresql", list(map(quoted, self._key)), ranges)
         with self._worded():
             self._db.execute(f"INSERT INTO present SELECT * FROM ({self._keys()}) k WHERE NOT ({inside})".encode())
 
@@ -189,14 +189,18 @@ class SchemaTables(SchemaRecords):
         self._db.execute(f"CREATE TABLE {self._table}({', '.join(kinds)})".encode())
         for column in self._columns:
             self._comment(column)
+        if held.comment:
+            self._say(f"TABLE {self._table}", held.comment)
         return replace(held, rows=0, digest=row_hash([*held.columns, *held.types]))
 
     def _comment(self, column: Column) -> None:
         if column.comment:
-            from psycopg.sql import Literal
+            self._say(f"COLUMN {self._table}.{quoted(column.name)}", column.comment)
 
-            said = Literal(column.comment).as_string(self._db)
-            self._db.execute(f"COMMENT ON COLUMN {self._table}.{quoted(column.name)} IS {said}".encode())
+    def _say(self, what: str, comment: str) -> None:
+        from psycopg.sql import Literal
+
+        self._db.execute(f"COMMENT ON {what} IS {Literal(comment).as_string(self._db)}".encode())
 
     def _free_name(self, held: LocalTable) -> str:
         asked = f'SELECT count(*) FROM {self._schema}.unstale_tables WHERE "table" = %s AND name <> %s'

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 
-from unstale.adapters.sql_types import Column, digits_of, item_of
+from unstale.adapters.sql_types import Column, digits_of, item_of, own_type
 
 _DECLARED = {
     "boolean": "boolean",
@@ -45,7 +45,6 @@ _NATIVE = re.compile(
     r"daterange|tsrange|tstzrange|int4multirange|int8multirange|nummultirange|datemultirange|tsmultirange|"
     r"tstzmultirange|tsvector|tsquery|point|line|lseg|box|path|polygon|circle)(\(-?\d+(,-?\d+)?\))?(\[\])?"
 )
-_OWN = "kept as text, for its type ({}) is its source's own"
 _DAY = r"\d{4,}-\d\d-\d\d"
 _HOUR = r"\d\d:\d\d(:\d\d(\.\d{1,6}0*)?)?"
 _ZONE = r"(Z|[+-]\d\d(:?\d\d(:?\d\d)?)?)"
@@ -71,9 +70,7 @@ def declared(column: Column) -> tuple[str, str]:
     native = column.native.replace(" ", "")
     if _NATIVE.fullmatch(native):
         return native, ""
-    if native and column.type == "text":
-        return "text", _OWN.format("an enum or one that was made there" if native.isdigit() else column.native)
-    return _plain(column.type), ""
+    return _plain(column.type), own_type(column)
 
 
 def _plain(type_: str) -> str:

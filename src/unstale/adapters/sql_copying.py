@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from unstale.adapters import sql_division
+from unstale.adapters.sql_changed_ranges import changed_ranges
 from unstale.adapters.sql_division import RowRange, division_of
 from unstale.adapters.sql_flight import SqlFlight
 from unstale.adapters.sql_parts import TableParts
 from unstale.adapters.sql_places import Ask
 from unstale.adapters.sql_probe import Look, look
-from unstale.adapters.sql_ranges import ROWS, differing, width_of
+from unstale.adapters.sql_ranges import MYSQL, ROWS, KeyRanges, differing, digits_for, width_of
 from unstale.adapters.sql_records import view_name
 from unstale.adapters.sql_resuming import PartedReading
 from unstale.adapters.sql_schema import Schema, Schemas, schema_changes
@@ -64,13 +65,17 @@ class Copying:
         schema = Schema.of(columns, () if self._ask.key else key, self._ask.types)
         if held.edition > 0:
             self._heed(held.name, schema)
-        wanted = replace(held, columns=names, key=key, probe=seen.probe, mark=seen.mark)
+        seen = changed_ranges(self._source, columns, key, self.unique, seen, held.mark)
+        # What is told of ranges comes over too.
+        self._count(len(seen.mark) if seen.kind == "checksum" else 0)
+        wanted = replace(held, columns=names, key=key, probe=seen.probe, mark=seen.mark, comment=self._source.comment)
         if swept and key and seen.since is not None and (held.columns, held.key) == (names, key):
             enough, among = self._stage_since(wanted, columns, seen)
             if enough:
                 return seen, self._merge(wanted, seen, among)
         types = self._tables.take(self._whole(columns, key, seen))
-        done = self._merge(replace(wanted, read_at=self._now, types=types), seen, "incoming")
+        wanted = replace(wanted, read_at=self._now, types=types)
+        done = self._merge(wanted, seen, "incoming")
         # After the copy: a poll that is killed in between finds the same change, and its acceptance, once more.
         if self._tables.schemas(held.name) != (known := Schemas(schema)):
             self._tables.set_schemas(held.name, known)
@@ -105,10 +110,6 @@ class Copying:
             return _Reading(self, columns, key, one.condition)
 
         return PartedReading(columns, key, parts, found, reading, self._had, self.unique) if found else whole
-
-    def _has_ranges(self, columns: Sequence[Column], key: tuple[str, ...]) -> bool:
-        types = [column.type for column in columns if column.name in key]
-        return len(key) == 1 and types[0] in ("smallint", "integer", "bigint")
 
     def _heed(self, name: str, schema: Schema) -> None:
         """Tell of a changed schema; InputError if it is held until its owner accepts it."""
@@ -150,22 +151,30 @@ class Copying:
         if apart is None:
             self._tables.take_keys(_Reading(self, keys, wanted.key, whole=False))
         else:
-            since = self._source.in_ranges(keys[0].name, *apart)
+            since = self._source.in_ranges(wanted.key, *apart)
             self._tables.take_keys(_Reading(self, keys, wanted.key, since, whole=False))
             self._tables.keep(wanted.name, *apart)
         return self._tables.absent(wanted.name) == 0, "present"
 
-    def _apart(self, wanted: LocalTable, keys: Sequence[Column]) -> tuple[int, set[int]] | None:
-        """The ranges of the key in which rows are gone, and their width; None if all keys must be read."""
-        extent = self._source.extent(keys[0].name) if self._has_ranges(keys, wanted.key) else None
-        if extent is None:
+    def _apart(self, wanted: LocalTable, keys: Sequence[Column]) -> tuple[KeyRanges, set[int]] | None:
+        """The ranges of the key in which rows are gone, and how it is divided; None if all keys must be read."""
+        cut = self._cut(wanted, keys)
+        if cut is None:
             return None
-        width = width_of(*extent)
-        sums = self._source.sums(keys[0].name, width)
+        sums = self._source.sums(wanted.key, cut)
         # What is told of a range takes about as much as three numbers.
         self._count(24 * len(sums))
-        found = differing(sums, self._tables.sums(wanted.name, width))
-        return (width, found) if len(found) < len(sums) / 4 else None
+        found = differing(sums, self._tables.sums(wanted.name, cut))
+        return (cut, found) if len(found) < len(sums) / 4 else None
+
+    def _cut(self, wanted: LocalTable, keys: Sequence[Column]) -> KeyRanges | None:
+        types = tuple(column.type for column in keys)
+        # What an owner calls a key may be nothing, which is in no range of integers.
+        if self.unique and len(types) == 1 and types[0] in ("smallint", "integer", "bigint"):
+            extent = self._source.extent(wanted.key[0])
+            return None if extent is None else KeyRanges(types, width_of(*extent))
+        known = self._source.dialect in ("postgresql", *MYSQL)
+        return KeyRanges(types, digits=digits_for(wanted.rows)) if known else None
 
     def read(self, names: Sequence[str] | None, since: Any) -> Iterator[Sequence[Any]]:
         """Rows as the driver gives them, in plain values."""

@@ -22,10 +22,10 @@ from typing import Any
 
 from unstale.adapters.sql_parts import TableParts
 from unstale.adapters.sql_places import split
-from unstale.adapters.sql_probe import MYSQL, row_sum
-from unstale.adapters.sql_ranges import RANGES, part_width
+from unstale.adapters.sql_probe import row_sum
+from unstale.adapters.sql_ranges import MYSQL, RANGES, part_width
 from unstale.adapters.sql_source import Source
-from unstale.adapters.sql_types import Column
+from unstale.adapters.sql_types import Column, own_type
 from unstale.frozen import dataclass
 
 #: rows from which on a table is read in parts, and how many a part has, about
@@ -68,8 +68,6 @@ _POSTGRES_ORDER = (
 _NEXT = "SELECT {name} FROM {{full}} AS q {where} ORDER BY {name} LIMIT 1 OFFSET {step}"
 _SUMS = "SELECT {number}, count(*), {total} FROM {{full}} AS q GROUP BY 1"
 _ORDERED = ("smallint", "integer", "bigint", "decimal(20,0)", "text", "bytes", "date", "timestamp", "timestamptz")
-# An enum's text is not its order, and other types of text have rules of their own.
-_TEXTS = ("", "text", "varchar", "bpchar", "char")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +86,9 @@ def division_of(source: Source, columns: Sequence[Column], key: Sequence[str]) -
     """How a table of so many rows is divided as its parts were, or are now; None if there is no way."""
     first = next((column for column in columns if key and column.name == key[0]), None)
     ordered = first is not None and first.type in _ORDERED
-    if first is None or not ordered or (first.type == "text" and first.native.partition("(")[0] not in _TEXTS):
-        by_key = None
-    else:
-        by_key = partial(_by_key, source, columns, first.name)
+    # An enum's text is not its order, and other types of text have rules of their own.
+    plain = first is not None and ordered and not own_type(first)
+    by_key = partial(_by_key, source, columns, first.name) if first is not None and plain else None
     if source.is_plain_table():
         return partial(_by_blocks, source, columns, by_key)
     return by_key if source.dialect in MYSQL else None

@@ -7,11 +7,12 @@
     xmin      PostgreSQL: count(*) and the sum of the hashed transaction numbers of all row versions. A sum needs no
               order, so neither the wraparound of the 32-bit numbers nor a late commit can hide a change. A view has
               no such numbers. Rows are then read from the oldest transaction that still ran at the last reading.
-    checksum  PostgreSQL, MySQL, MariaDB: the sum of the hashes of all rows as text. Elsewhere there is no probe: rows
-              are read and compared at every poll.
+    checksum  PostgreSQL, MySQL, MariaDB: the sum of the hashes of all rows as text; `sql_changed_ranges` tells which
+              rows are read then. Elsewhere there is no probe: rows are read and compared at every poll.
     count     count(*) alone, for tables that only grow.
 
-Names, key and wanted types are part of every probe, for a column that comes or goes touches no row.
+Names, key and wanted types are part of every probe, for a column that comes or goes touches no row; so are their places
+and the primary key where nothing but row versions would tell.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from unstale.adapters.sql_ranges import MYSQL
 from unstale.adapters.sql_source import Source
 from unstale.adapters.sql_values import plain, row_hash
 from unstale.errors import require
@@ -33,9 +35,17 @@ FULL_XID = "{following} - mod({following} - {kept}, 4294967296)"
 WINDOW = 10_000
 #: the sum of the hashes of rows as PostgreSQL writes them
 ROW_SUM = "coalesce(sum(hashtextextended((q.*)::text, 0)), 0)::text"
-MYSQL = ("mysql", "mariadb")
 _MYSQL_SUM = "sum(CAST(conv(left(md5(concat_ws(',', {0})), 15), 16, 10) AS unsigned))"
 _FOLLOWING = "txid_snapshot_xmax(txid_current_snapshot())"
+# A column that was dropped and came again touches no row, though its value is another; nor does another key.
+_XMIN = """
+SELECT count(*), coalesce(sum(hashint8extended(q.xmin::text::bigint, 0)), 0)::text,
+    txid_snapshot_xmin(txid_current_snapshot()), txid_snapshot_xmax(txid_current_snapshot()),
+    (SELECT string_agg(attnum::text, ',' ORDER BY attnum) FROM pg_attribute
+        WHERE attrelid = to_regclass(:full) AND attnum > 0 AND NOT attisdropped),
+    (SELECT conkey::text FROM pg_constraint WHERE conrelid = to_regclass(:full) AND contype = 'p')
+FROM {full} AS q
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +114,15 @@ def _changed(source: Source, shape: list[str], mark: str) -> Look:
 
 
 def _xmin(source: Source, shape: list[str], mark: str) -> Look:
-    rows, total, running, following = source.one(
-        "count(*)",
-        "coalesce(sum(hashint8extended(q.xmin::text::bigint, 0)), 0)::text",
-        "txid_snapshot_xmin(txid_current_snapshot())",
-        _FOLLOWING,
-    )
+    ((rows, total, running, following, places, key),) = source.told(_XMIN)
     since = None
-    # A mark from the future is that of another server, or of one that was set back.
-    if mark and int(mark) <= following:
+    known, _, had = mark.partition(" ")
+    # A mark from the future is that of another server, or of one that was set back. One from before there were places
+    # is believed.
+    if known and int(known) <= following and had in ("", places):
         written = FULL_XID.format(following=_FOLLOWING, kept="q.xmin::text::bigint")
-        since = source.condition(f"{written} >= :value", value=int(mark))
-    return Look("xmin", _hashed(shape, rows, total), rows, str(running), since)
+        since = source.condition(f"{written} >= :value", value=int(known))
+    return Look("xmin", _hashed(shape, rows, total, places, key), rows, f"{running} {places}", since)
 
 
 def before(newest: Any, overlap: float) -> Any:

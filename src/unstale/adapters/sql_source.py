@@ -20,7 +20,7 @@ from unstale.adapters.addresses import Gate
 from unstale.adapters.sql_columns import COMMENTS, RELATION, catalogued
 from unstale.adapters.sql_drivers import copied, cut, psycopg_connection, worded
 from unstale.adapters.sql_places import Ask, dialled, file_of, parsed, split
-from unstale.adapters.sql_ranges import MODULUS, Sums, within
+from unstale.adapters.sql_ranges import MYSQL, KeyRanges, Sums
 from unstale.adapters.sql_text import chunks, postgres_text
 from unstale.adapters.sql_types import Column, chosen, from_postgres
 from unstale.errors import InputError, MissingExtraError, require, sentence
@@ -28,8 +28,6 @@ from unstale.errors import InputError, MissingExtraError, require, sentence
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
-#: whole parts, cut towards zero
-_DIVIDED = {"postgresql": "{} / {}", "sqlite": "{} / {}", "mysql": "{} DIV {}", "mariadb": "{} DIV {}"}
 _TEXTUAL = ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "numeric", "json", "jsonb")
 
 
@@ -53,6 +51,8 @@ class Source:
         self._connection: Connection | None = None
         self._cursor: Any = None
         self._described: tuple[Any, ...] = ()
+        #: what is said of the table, once `typed` was asked
+        self.comment = ""
         #: every statement that it was asked, by whichever of its tables
         self._asked: list[None] = []
         #: what reasons call it: the host as listed, for its name may be a secret of the environment
@@ -109,13 +109,13 @@ class Source:
         """The columns with their types and comments, as the database tells them, or as the owner wants them."""
         if isinstance(self._driver, psycopg_connection()):
             native = [one.type_display for one in self._described]
-            types, comments = list(map(from_postgres, native)), {} if self.ask.query else self._commented()
+            types, comments = list(map(from_postgres, native)), {} if self.ask.query else dict(self.told(COMMENTS))
         elif self.ask.query:
             types, native, comments = ["any"] * len(names), [""] * len(names), {}
         else:
             types, native, comments = self._catalogued(names)
         sure = self.dialect != "sqlite"
-        said = [comments.get(name, "") for name in names]
+        said, self.comment = [comments.get(name, "") for name in names], comments.get("", "")
         columns = [Column(*one) for one in zip(names, types, [sure] * len(names), said, native, strict=True)]
         return chosen(columns, self.ask.types)
 
@@ -150,16 +150,15 @@ class Source:
     def extent(self, name: str) -> tuple[int, int] | None:
         """The least and the greatest value of a key of integers; None where this database is not asked for ranges."""
         least, most = self.one(*(f"{what}({self.quoted(name)})" for what in ("min", "max")))
-        whole = self.dialect in _DIVIDED and isinstance(least, int) and isinstance(most, int)
+        whole = self.dialect in ("postgresql", "sqlite", *MYSQL) and isinstance(least, int) and isinstance(most, int)
         return (int(least), int(most)) if whole else None
 
-    def sums(self, name: str, width: int) -> Sums:
-        """How many rows each range of a key has, and what their keys add up to."""
-        column = self.quoted(name)
-        told = (_DIVIDED[self.dialect].format(column, width), "count(*)", f"sum({column} % {MODULUS})")
-        asked: Any = self._sa.select(*map(self._sa.literal_column, told))
-        found = self._read(asked.select_from(self._relation).group_by(self._sa.text("1")))
-        return {int(one): (int(rows), int(total)) for one, rows, total in found}
+    def sums(self, key: Sequence[str], cut: KeyRanges, total: str = "") -> Sums:
+        """How many rows each range of a key has, and what `total` adds up to there; if not said, their keys."""
+        names = [f"q.{self.quoted(name)}" for name in key]
+        told = (cut.number(self.dialect, names), "count(*)", total or cut.total(self.dialect, names))
+        asked: Any = self._sa.select(*map(self._sa.literal_column, told)).select_from(self._relation)
+        return {int(n): (int(rows), int(added)) for n, rows, added in self._read(asked.group_by(self._sa.text("1")))}
 
     def told(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """What a statement of ours finds; `{full}` in it stands for the table, and so does the value :full."""
@@ -172,9 +171,11 @@ class Source:
         apart = self._all(names).distinct().subquery("d")
         return int(self._read(self._sa.select(self._sa.func.count()).select_from(apart)).scalar())
 
-    def in_ranges(self, name: str, width: int, ranges: Collection[int]) -> Any:
+    def in_ranges(self, key: Sequence[str], cut: KeyRanges, ranges: Collection[int]) -> Any:
         """The condition for rows whose key lies in these ranges."""
-        return self._sa.text(f"({within(self.quoted(name), width, ranges)})")
+        inside = cut.within(self.dialect, [f"q.{self.quoted(name)}" for name in key], ranges)
+        # A colon in a name is no value's.
+        return self._sa.text("({})".format(inside.replace(":", "\\:")))
 
     def condition(self, written: str, **values: Any) -> Any:
         """`written` in SQL, with names like :value for values of types that the database may choose."""
@@ -204,10 +205,6 @@ class Source:
                 with suppress(Exception):
                     part.close()
 
-    def _commented(self) -> dict[str, str]:
-        """What PostgreSQL's catalogue says about the columns of a table."""
-        return {str(name): str(said) for name, said in self.told(COMMENTS)}
-
     def _catalogued(self, names: Sequence[str]) -> tuple[list[str], list[str], dict[str, str]]:
         """Types and comments of columns, as SQLAlchemy finds them."""
         with self._worded():
@@ -234,11 +231,10 @@ class Source:
                 address, settings["connect_args"] = dialled(address, gate, roots, left, not self.ask.own)
             except InputError as error:
                 raise InputError(f"{self.host}: {error}") from None
-        if self.ask.own and address.get_backend_name() == "postgresql":
-            # One statement of ours needs nothing of what SQLAlchemy asks first: six statements, every time.
-            settings["_initialize"] = False
-        engine = sa.create_engine(address, poolclass=sa.pool.NullPool, **settings)
-        if "_initialize" in settings:
+        # One statement of ours needs nothing of what SQLAlchemy asks first: five or six statements, every time.
+        bare = self.ask.own and address.get_backend_name() != "sqlite"
+        engine = sa.create_engine(address, poolclass=sa.pool.NullPool, _initialize=not bare, **settings)
+        if bare:
             engine.dialect.default_isolation_level = "READ COMMITTED"
         if engine.dialect.is_async:
             raise InputError(sentence("driver", repr(engine.driver), "is asynchronous", "name another one"))
@@ -249,7 +245,7 @@ class Source:
             drivers.still_sqlite(self._driver, self._patient)
         elif engine.dialect.name == "postgresql":
             self._still(self._connection, left)
-        elif engine.dialect.name in ("mysql", "mariadb"):
+        elif engine.dialect.name in MYSQL:
             tables = [sa.table(name, schema=schema) for schema, name in map(split, self._tables)]
             drivers.still_mysql(sa, self._connection, tables, left)
 

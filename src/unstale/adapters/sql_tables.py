@@ -14,11 +14,13 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from hashlib import md5
 from pathlib import Path
+from typing import Any
 
 import apsw
 
-from unstale.adapters.sql_ranges import MODULUS, Sums, within
+from unstale.adapters.sql_ranges import KeyRanges, Sums
 from unstale.adapters.sql_records import Records, quoted, shown_names, worded
 from unstale.adapters.sql_targets import LocalTable, TableReading, account
 from unstale.adapters.sql_types import Column
@@ -35,6 +37,8 @@ class Tables(Records):
         self._columns: tuple[Column, ...] = ()
         self._key: tuple[str, ...] = ()
         super().__init__(path, patient)
+        self._db.create_scalar_function("unstale_md5", _md5, 1, deterministic=True)
+        self._db.create_scalar_function("unstale_number", _number, 3, deterministic=True)
 
     def take(self, reading: TableReading, types: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Put rows aside; the types that columns need here to hold them: those given, if they do."""
@@ -109,19 +113,21 @@ class Tables(Records):
             ).get
         return found
 
-    def sums(self, name: str, width: int) -> Sums:
+    def sums(self, name: str, cut: KeyRanges) -> Sums:
         """What ranges of the key add up to, of the rows in the table and those put aside together."""
-        place = self._key_place()
+        places = self._key_places()
+        told = (cut.number("sqlite", places), "count(*)", cut.total("sqlite", places))
+        keys = ", ".join(places)
         with worded(self._path):
             found = self._db.execute(
-                f"SELECT {place} / {width}, count(*), sum({place} % {MODULUS}) FROM "
-                f"(SELECT {place} FROM {quoted(name)} UNION SELECT {place} FROM temp.incoming) GROUP BY 1"
+                f"SELECT {', '.join(told)} FROM "
+                f"(SELECT {keys} FROM {quoted(name)} UNION SELECT {keys} FROM temp.incoming) GROUP BY 1"
             )
             return {one: (rows, total) for one, rows, total in found}
 
-    def keep(self, name: str, width: int, ranges: Collection[int]) -> None:
+    def keep(self, name: str, cut: KeyRanges, ranges: Collection[int]) -> None:
         """Put aside the keys that are here in all other ranges too: nothing is gone there."""
-        inside = within(self._key_place(), width, ranges)
+        inside = cut.within("sqlite", self._key_places(), ranges)
         with worded(self._path):
             for table in (quoted(name), "temp.incoming"):
                 self._db.execute(
@@ -142,9 +148,9 @@ class Tables(Records):
             self.record(done)
         return done
 
-    def _key_place(self) -> str:
+    def _key_places(self) -> list[str]:
         names = [column.name for column in self._columns]
-        return _local(names)[names.index(self._key[0])]
+        return [_local(names)[names.index(name)] for name in self._key]
 
     def _declared(self, place: str, type_: str, had: str) -> tuple[str, str]:
         """How a column put aside is declared, and what is to be said about it; as it was, if that holds its values."""
@@ -203,6 +209,17 @@ class Tables(Records):
         for (found,) in self._db.execute(statement):
             count, total = count + 1, total + int.from_bytes(found)
         return count, total
+
+
+def _md5(*told: Any) -> str:
+    """As other databases hash a key's text."""
+    return md5(str(told[0]).encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
+
+
+def _number(*told: Any) -> int:
+    """The number that some digits of a hash are."""
+    digits, first, count = told
+    return int(digits[first - 1 : first - 1 + count], 16)
 
 
 def _local(columns: Sequence[str]) -> list[str]:

@@ -16,9 +16,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
-from unstale.adapters.sql_ranges import Sums
+from unstale.adapters.sql_ranges import KeyRanges, Sums
 from unstale.adapters.sql_schema import Schemas
-from unstale.adapters.sql_types import Column
+from unstale.adapters.sql_types import Column, own_type
 from unstale.adapters.sql_values import WIDTH, Plain
 from unstale.adapters.target_places import SchemaPlace, TargetPlace
 from unstale.errors import require
@@ -49,6 +49,8 @@ class LocalTable:
     manifest: bytes = b""
     edition: int = 0
     types: tuple[str, ...] = ()
+    #: what its source says of it, when all of it was read
+    comment: str = ""
 
 
 class TableReading(Protocol):
@@ -91,10 +93,10 @@ class Target(Protocol):
     def new_rows(self, name: str) -> int:
         """How many of the rows put aside are not in the table."""
 
-    def sums(self, name: str, width: int) -> Sums:
+    def sums(self, name: str, cut: KeyRanges) -> Sums:
         """What ranges of the key add up to, of the rows in the table and those put aside together."""
 
-    def keep(self, name: str, width: int, ranges: Collection[int]) -> None:
+    def keep(self, name: str, cut: KeyRanges, ranges: Collection[int]) -> None:
         """Put aside the keys that are here in all other ranges too: nothing is gone there."""
 
     def absent(self, name: str) -> int:
@@ -192,6 +194,9 @@ def account(
 ) -> dict[str, Any]:
     """What is told of a table after a change: `counts` are the rows inserted, changed and deleted."""
     inserted, changed, deleted = counts
+    for column, type_ in zip(columns, done.types, strict=False):
+        if type_ in ("TEXT", "VARCHAR") and (own := own_type(column)):
+            notes = {column.name: own} | notes
     return {
         "changed": changed,
         "columns": list(done.columns),
@@ -204,5 +209,6 @@ def account(
         **({"types": list(done.types)} if done.types else {}),
         **({"key": list(done.key)} if done.key else {}),
         **({"comments": comments} if (comments := {c.name: c.comment for c in columns if c.comment}) else {}),
+        **({"comment": done.comment} if done.comment else {}),
         **({"notes": notes} if notes else {}),
     }

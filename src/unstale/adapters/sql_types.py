@@ -24,6 +24,9 @@ PLAIN = (
     *("boolean", "smallint", "integer", "bigint", "decimal", "real", "double", "text", "bytes", "date", "time"),
     *("timetz", "timestamp", "timestamptz", "interval", "uuid", "json", "any"),
 )
+#: types whose values are texts, in the words of sources
+TEXTS = ("", "text", "varchar", "bpchar", "char", "name")
+_MADE = "an enum or one that was made there"
 #: decimal digits that every number of SQLite's keeps
 SQLITE_DIGITS = 15
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
@@ -64,6 +67,18 @@ class Column:
     sure: bool = True
     comment: str = ""
     native: str = ""
+
+
+def own_type(column: Column) -> str:
+    """What is to be said of a column that is text where it is copied to, and was something else; empty for a text.
+
+    >>> own_type(Column("price", "text", native="money"))
+    "kept as text, for its type (money) is its source's own"
+    """
+    native = column.native.partition("(")[0].strip()
+    if column.type != "text" or native.lower() in TEXTS:
+        return ""
+    return f"kept as text, for its type ({_MADE if native.isdigit() else native}) is its source's own"
 
 
 def known_type(text: str) -> str:

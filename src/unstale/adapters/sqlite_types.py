@@ -2,10 +2,9 @@
 
     boolean                         BOOLEAN, 0 or 1
     smallint, integer, bigint       the same
-    decimal(p,s), p at most 15      DECIMAL(p,s): an integer or a real, which keep 15 digits exactly
-    decimal(p,0), p at most 18      DECIMAL(p,0), an integer
-    decimal without a bound         DECIMAL while no value has more than 15 digits, otherwise TEXT
-    any other decimal               TEXT, every digit kept; this is said in the account of the table
+    decimal(p,s), decimal           DECIMAL(p,s), DECIMAL, while no value has over 15 digits (18, if no point):
+                                    an integer or a real, which keep so many exactly
+    with longer values              TEXT, every digit kept; this is said in the account of the table
     real, double                    the same
     text, uuid, json, arrays        TEXT
     bytes                           BLOB
@@ -57,14 +56,9 @@ def declared(type_: str, had: str, widest: int, odd: bool) -> tuple[str, str]:
     (('DECIMAL(12,2)', ''), ('DECIMAL', ''))
     """
     bound = digits_of(type_)
-    if type_ == "decimal":
-        if widest > SQLITE_DIGITS or had == "TEXT":
+    if type_ == "decimal" or bound is not None:
+        # Text stays text until everything is read again.
+        if had == "TEXT" or widest > (18 if bound is not None and bound[1] == 0 else SQLITE_DIGITS):
             return "TEXT", _LONG
-        return "DECIMAL", _ODD if odd else ""
-    if bound is not None:
-        digits, scale = bound
-        # What an owner calls short may be long.
-        if max(digits, widest) > SQLITE_DIGITS and not (scale == 0 and max(digits, widest) <= 18):
-            return "TEXT", _LONG
-        return f"DECIMAL({digits},{scale})", _ODD if odd else ""
+        return type_.upper(), _ODD if odd else ""
     return _DECLARED.get(type_, "TEXT"), _ODD if odd and is_number(type_) else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unstale.cli.dbt import period
@@ -31,6 +32,8 @@ def sources_yaml(settings: Settings, service: FleetService, tables: list[CopiedT
             {
                 "name": "unstale",
                 "description": "Copies that Unstale keeps fresh.",
+                # A file is attached to dbt's own database, under the name that it has without its ending.
+                **({"database": place.stem} if isinstance(place, Path) and place.suffix != ".parquet" else {}),
                 "schema": place.schema if isinstance(place, SchemaPlace) else "main",
                 "meta": {"target": str(place)},
                 "tables": [_table(one, allowed.get(one.listing.id)) for one in tables],
@@ -53,7 +56,8 @@ def _table(one: CopiedTable, allowed: float | None) -> dict[str, Any]:
         }
         for name in one.held.columns
     ]
-    table: dict[str, Any] = {"name": one.held.view, "description": f"Copy of {shown_address(one.listing.address)}"}
+    said = [*([account["comment"]] if "comment" in account else []), f"Copy of {shown_address(one.listing.address)}"]
+    table: dict[str, Any] = {"name": one.held.view, "description": "\n".join(said)}
     if allowed is not None:
         # dbt asks Unstale and not the table: `unstale status --format dbt` writes its sources.json.
         table["meta"] = {"error_after": period(allowed)}

@@ -255,7 +255,7 @@ def numbers(status: Status) -> Any:
     if (hidden := len(status.collections) - _COLLECTIONS) > 0:
         table.add_row("", "", f"and {many(hidden, 'collection')} more")
     beside = status.totals.requests - status.totals.polls
-    asked = f", {many(beside, 'request')} beside them for redirects and robots.txt" if beside > 0 else ""
+    asked = f", {many(beside, 'request')} beside them for redirects, robots.txt and databases" if beside > 0 else ""
     table.add_row("polls", f"{status.totals.polls:,}", f"recorded, {status.totals.failed:,} of them failed{asked}")
     words = {True: "running", False: "not running", None: "unknown"}[engine.running]
     crew = f"{many(engine.workers, 'worker')}, " if engine.workers else ""

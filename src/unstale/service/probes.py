@@ -16,6 +16,10 @@ _WHYS = {
     "all": "by reading all of its records: no parameter was named by which this API tells what changed",
 }
 _SUMMED = "by a checksum that PostgreSQL makes of all rows: it is a view or a query, whose rows have no versions"
+_MYSQL = (
+    "by a checksum that the server makes of all rows, for they have no versions that it tells: "
+    "name a column of changes (changed=…) to spare it that"
+)
 _READ = "by reading and comparing all rows at every poll: name a column of changes (changed=…) to read fewer"
 
 
@@ -27,7 +31,8 @@ def looked_at(store: ReadStore, listing: Listing) -> str:
     told = _account(copy.body.data if copy is not None else b"")
     kind = str(told.get("probe", ""))
     if kind == "checksum":
-        reason = _SUMMED if listing.address.startswith("postgres") else _READ
+        server = listing.address.partition(":")[0].partition("+")[0]
+        reason = _SUMMED if server.startswith("postgres") else _MYSQL if server in ("mysql", "mariadb") else _READ
         reason = "as its owner wants, " + reason if listing.options.get("probe") == kind else reason
     else:
         reason = _WHYS.get(kind, "").format(changed=listing.options.get("changed", ""))
