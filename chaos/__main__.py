@@ -184,13 +184,15 @@ def main() -> int:
     ask.add_argument("names", nargs="*", metavar="NAME", help=", ".join(CAMPAIGNS))
     ask.add_argument("--share", type=float, default=0.01, help="of the goals' rounds (default 0.01)")
     ask.add_argument("--minutes", type=float, default=math.inf, help="for each campaign at most, to be gone on with")
-    ask.add_argument("--anew", action="store_true", help="forget what was done before")
+    ask.add_argument("--anew", action="store_true", help="forget what was done before of these")
     ask.add_argument("--into", type=Path, help="a folder for figures and page, instead of the repository's")
     ask.add_argument("--page", action="store_true", help="only write the page")
     given = ask.parse_args()
     figures, page = (given.into / "figures.json", given.into / "chaos.md") if given.into else (FIGURES, PAGE)
     figures.parent.mkdir(parents=True, exist_ok=True)
-    kept = json.loads(figures.read_text()) if figures.exists() and not given.anew else {}
+    kept = json.loads(figures.read_text()) if figures.exists() else {}
+    if given.anew:
+        kept = {name: one for name, one in kept.items() if given.names and name not in given.names}
     wrong = []
     if not given.page:
         with tempfile.TemporaryDirectory(prefix="chaos-") as folder:

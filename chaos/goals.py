@@ -131,7 +131,7 @@ GOALS = (
         "all invariants",
         ("seeds",),
         ("tests/simulation", "tests/unit/engine/test_set_clock.py"),
-        "one engine at a time, 19 virtual minutes a seed, not 30 days; late sources are of two seeds, not explained",
+        "one engine at a time, 19 virtual minutes a seed, not 30 days",
     ),
     Goal(
         14,
