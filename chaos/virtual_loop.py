@@ -1,8 +1,8 @@
 """An event loop in virtual time: whatever waits for time, by whichever call, waits for none.
 
-The clock of `sim.virtual` passes while everybody sleeps by it, and flies while somebody waits by the loop's own time, as
-an engine does that ends or asks its store again. Here the loop's own time is the virtual one, and there is no other: so
-a world that is run twice does the same twice. Who waits for what will never come is found out.
+The clock of `sim.virtual` passes while everybody sleeps by it, and flies while somebody waits by the loop's own time,
+as an engine does that ends or asks its store again. Here the loop's own time is the virtual one, and there is no other:
+so a world that is run twice does the same twice. Who waits for what will never come is found out.
 """
 
 from __future__ import annotations

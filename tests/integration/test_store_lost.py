@@ -50,8 +50,13 @@ def _filled(path: Path) -> SqliteStore:
 
 @pytest.mark.parametrize(
     ("harm", "said"),
-    [(_deleted, "was deleted"), (_replaced, "was replaced"), (_cut, "was cut"), (_emptied, "was cut")]
-    + [(_overwritten, "is damaged or no database")],
+    [
+        (_deleted, "was deleted"),
+        (_replaced, "was replaced"),
+        (_cut, "was cut"),
+        (_emptied, "was cut"),
+        (_overwritten, "is damaged or no database"),
+    ],
 )
 def test_an_engine_notices_stops_and_does_not_begin_another_store(
     tmp_path: Path, harm: Callable[[Path], None], said: str
