@@ -82,6 +82,8 @@ class Walk:
     def _record(self) -> None:
         answer = self._rng.choice(list(Answer))
         some = self._rng.sample(self._held, min(len(self._held), self._rng.randint(0, 3)))
+        # In which order events of one batch are numbered, of different sources, is each store's own affair.
+        some.sort(key=lambda claim: (claim.source, claim.token))
         wait = self._rng.choice([0.0, 0.0, 5.0, 5.0, 5.0, math.inf])
         body = Body(self._rng.choice([b"x", b"y"])) if answer is Answer.CHANGED else None
         entries = [Entry(claim, answer, self._now, self._now + wait, body=body) for claim in some]
