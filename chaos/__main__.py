@@ -95,7 +95,7 @@ CAMPAIGNS = {
     "failover": Campaign("failover", "failover", 50, 5, _TAIL, 1),
     "server kills": Campaign("stores", "crashes", 500, 10, ("lost", "corrupt"), 3),
     "sleepers": Campaign("stores", "sleepers", 500, 50, ("applied twice", "miscounted", "corrupt"), 10),
-    "stores": Campaign("stores", "steps", 1_000_000, 1_000, ("differences",), 200),
+    "stores": Campaign("stores", "steps", 1_000_000, 25_000, ("differences",), 200),
     "seeds": Campaign("simulated", "seeds", 20_000, 10, (*_SIMULATED, "not the same again"), 5),
     "fail-points": Campaign("simulated", "fail_points", 500, 50, (*_SIMULATED, "tasks left behind"), 20),
     "liars": Campaign("liars", "liars", 10_000, 500, _LIARS, 112),
@@ -112,6 +112,7 @@ CAMPAIGNS = {
     "canaries": Campaign("canaries", "canaries", 1, 1, ("shows a secret", "sources refused"), 1, measured=True),
     "slow": Campaign("served", "slow", 2_000, 2_000, _SLOW, 200, measured=True),
     "cases": Campaign("served", "cases", 10_000, 10_000, ("breaches",), 300, measured=True),
+    "renders": Campaign("renders", "renders", 20_000, 1_000, ("scripts that ran",), 200),
     "workers": Campaign("workers", "faults", 1_000, 20, _CREW, 10),
     "flips": Campaign("flips", "flips", 1_000, 50, ("wrong bytes served",)),
     "inner addresses": Campaign("inputs", "inside", 5_000, 500, ("dialled",), 1_000),
@@ -184,13 +185,15 @@ def main() -> int:
     ask.add_argument("names", nargs="*", metavar="NAME", help=", ".join(CAMPAIGNS))
     ask.add_argument("--share", type=float, default=0.01, help="of the goals' rounds (default 0.01)")
     ask.add_argument("--minutes", type=float, default=math.inf, help="for each campaign at most, to be gone on with")
-    ask.add_argument("--anew", action="store_true", help="forget what was done before")
+    ask.add_argument("--anew", action="store_true", help="forget what was done before of these")
     ask.add_argument("--into", type=Path, help="a folder for figures and page, instead of the repository's")
     ask.add_argument("--page", action="store_true", help="only write the page")
     given = ask.parse_args()
     figures, page = (given.into / "figures.json", given.into / "chaos.md") if given.into else (FIGURES, PAGE)
     figures.parent.mkdir(parents=True, exist_ok=True)
-    kept = json.loads(figures.read_text()) if figures.exists() and not given.anew else {}
+    kept = json.loads(figures.read_text()) if figures.exists() else {}
+    if given.anew:
+        kept = {name: one for name, one in kept.items() if given.names and name not in given.names}
     wrong = []
     if not given.page:
         with tempfile.TemporaryDirectory(prefix="chaos-") as folder:

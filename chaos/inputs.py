@@ -9,6 +9,7 @@ import resource
 import socket
 import zlib
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import brotli
@@ -137,6 +138,7 @@ def inside(first: int, count: int, folder: Path) -> Counter[str]:
     return found
 
 
+@cache
 def _bomb(coding: str, megabytes: int) -> bytes:
     zeros, pieces = bytes(2**20), []
     if coding in ("gzip", "deflate"):

@@ -120,7 +120,7 @@ def network(first: int, count: int, folder: Path) -> Counter[str]:
             [Listing(here + path, host=f"h{n}", longest=LONGEST) for n, path in enumerate(site.paths)], time.time()
         )
         life = parent.begin(config)
-        _until(lambda: sum(relay.fates.values()) >= count)
+        _until(lambda: sum(relay.fates.values()) >= count, max(AGAIN, float(count)))
         begun, relay.calm = time.time(), True
         _until(
             lambda: all(store.observations(one, 1)[0].polled_at > begun for one in ids if store.observations(one, 1))
@@ -131,7 +131,7 @@ def network(first: int, count: int, folder: Path) -> Counter[str]:
         found["rounds"] = sum(relay.fates.values())
         found.update({f"{name} connections": number for name, number in relay.fates.items()})
         ended = sum(tally.get(name, 0) for name in ("recorded", "given_back", "expired", "ended"))
-        found["miscounted"] = abs(tally["claimed"] - ended)
+        found["miscounted"] = abs(tally.get("claimed", 0) - ended)
         found["damaged"] = len(store.verify())
         found["wrong copies"] = sum(_wrong(store, site, source, n, origin.now()) for n, source in enumerate(ids))
         found["failed polls"] = tally.get("failed", 0)
@@ -139,9 +139,9 @@ def network(first: int, count: int, folder: Path) -> Counter[str]:
     return found
 
 
-def _until(condition: Callable[[], bool]) -> None:
+def _until(condition: Callable[[], bool], seconds: float = AGAIN) -> None:
     begun = time.monotonic()
-    while not condition() and time.monotonic() - begun < AGAIN:
+    while not condition() and time.monotonic() - begun < seconds:
         time.sleep(0.05)
 
 

@@ -54,15 +54,19 @@ def noisy(first: int, count: int, folder: Path) -> Counter[str]:
     held = BelievedColumns(fleet.beliefs, fleet.last, fleet.found, fleet.settings)
     off = outlook(held, START + span).change_rate / rates - 1.0
     found = Counter({"rounds": count, "polls": polls.total()})
-    caught = due = 0
+    caught, due = Counter[str](), Counter[str]()
     for i in range(count):
+        kind = "of who often fails" if WAYS[i % len(WAYS)] == "often fails" else "of who answers"
         asked = np.array(world.polls[i])
         usual, changes = float(np.median(np.diff(asked))), world.changes[i]
         changes = changes[changes < START + span - 2.0 * usual]
         after = asked[np.minimum(np.searchsorted(asked, changes), len(asked) - 1)]
-        caught, due = caught + int((after - changes <= 2.0 * usual).sum()), due + len(changes)
-    found["changes"] = due
-    found["percent of changes caught in two intervals"] = int(100.0 * caught / max(due, 1))
+        caught[kind] += int((after - changes <= 2.0 * usual).sum())
+        due[kind] += len(changes)
+    found["changes"] = due.total()
+    found["percent of changes caught in two intervals"] = int(100.0 * caught.total() / max(due.total(), 1))
+    for kind, number in due.items():
+        found[f"percent of changes caught in two intervals {kind}"] = int(100.0 * caught[kind] / max(number, 1))
     for k, way in enumerate(WAYS):
         mine = float(np.mean(off[k :: len(WAYS)]))
         found[f"percent that rates are off: {way}"] = round(100.0 * mine)

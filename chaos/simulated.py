@@ -10,7 +10,6 @@ Rules of this file:
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from virtual_loop import LoopClock, virtually
 
 from unstale.adapters.memory_store import MemoryStore
 from unstale.core.learning.state import WIDTH
@@ -30,7 +30,7 @@ from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Claim, Fetched, Listing
-from unstale.sim.virtual import START, VirtualClock, in_virtual_time
+from unstale.sim.virtual import START
 
 T = TypeVar("T")
 
@@ -46,20 +46,16 @@ KINDS = ("refused", "refused after it was done", "ended", "killed before", "kill
 class SetClock(SystemClock):
     """A wall clock that can be set, beside the virtual one."""
 
-    def __init__(self, virtual: VirtualClock) -> None:
+    def __init__(self, virtual: LoopClock) -> None:
         self.virtual, self.shift = virtual, 0.0
         super().__init__(lambda: virtual.now() + self.shift, virtual.now)
-
-    async def sleep(self, seconds: float) -> None:
-        """Let so many virtual seconds pass."""
-        await self.virtual.sleep(seconds)
 
 
 @dataclass
 class Sources:
     """What sources were asked and have answered, by the claim's token; `strange` says what else may come of a poll."""
 
-    virtual: VirtualClock
+    virtual: LoopClock
     strange: Callable[[Claim], str] = lambda claim: ""
     asked: list[tuple[float, int]] = field(default_factory=list)
     answered: dict[int, bytes] = field(default_factory=dict)
@@ -95,8 +91,7 @@ class Faulty(StoreExecutor[MemoryStore]):
     async def do(self, work: Callable[[MemoryStore], T], *, long: bool = False) -> T:
         """The answer of the store, or what happens instead."""
         self.questions += 1
-        # The very first one is asked again until it is answered, in real time.
-        kind = self._happens(self.questions) if self.questions > 1 else ""
+        kind = self._happens(self.questions)
         if kind == "killed before":
             self.killed.set()
         if self.killed.is_set():
@@ -133,7 +128,6 @@ async def live(sources: Sources, clock: SetClock, store: MemoryStore, happens: C
     timer = asyncio.create_task(clock.sleep(max(end - clock.virtual.now(), 0.0)))
     killed = asyncio.create_task(executor.killed.wait())
     await asyncio.wait({running, timer, killed}, return_when=asyncio.FIRST_COMPLETED)
-    at = clock.virtual.now()
     if executor.killed.is_set():
         sources.alive += 1
         while left := asyncio.all_tasks() - before:
@@ -148,9 +142,6 @@ async def live(sources: Sources, clock: SetClock, store: MemoryStore, happens: C
     await asyncio.gather(timer, killed, return_exceptions=True)
     if running.done() and not running.cancelled() and running.exception() is not None:
         raise running.exception()  # type: ignore[misc]
-    # Ending takes real time, in which virtual time flies, and those who slept in it are gone.
-    clock.virtual.time = at
-    clock.virtual._sleepers.clear()
     return executor.questions
 
 
@@ -189,7 +180,7 @@ def one_world(seed: int) -> tuple[Counter[str], bytes]:
     odd = {kind: rng.choice([0.0, 0.05]) for kind in ("hangs", "breaks", "refuses", "lies")}
     cuts = [(START + at, START + at + rng.exponential(40.0)) for at in rng.uniform(0.0, TROUBLE, rng.integers(0, 3))]
 
-    async def body(virtual: VirtualClock, stop: asyncio.Event) -> tuple[Counter[str], bytes]:
+    async def body(virtual: LoopClock) -> tuple[Counter[str], bytes]:
         clock, calm_at = SetClock(virtual), START + TROUBLE
 
         def strange(claim: Claim) -> str:
@@ -230,7 +221,7 @@ def one_world(seed: int) -> tuple[Counter[str], bytes]:
         said = repr((sources.asked, sorted(store.counters().items()), store.fleet(WIDTH).due.tolist()))
         return found, sha256(said.encode()).digest()
 
-    return in_virtual_time(body, math.inf)
+    return virtually(body)
 
 
 def seeds(first: int, count: int, folder: Path) -> Counter[str]:
@@ -239,7 +230,7 @@ def seeds(first: int, count: int, folder: Path) -> Counter[str]:
     for seed in range(first, first + count):
         one, said = one_world(seed)
         found.update(one)
-        found["virtual hours"] += round((TROUBLE + CALM) / 3600.0)
+        found["virtual minutes"] += round((TROUBLE + CALM) / 60.0)
         if seed % 50 == 0:
             found["not the same again"] += one_world(seed)[1] != said
     found["rounds"] = count
@@ -251,7 +242,7 @@ def _fail_at(at: int, kind: str) -> tuple[Counter[str], int]:
     store = MemoryStore()
     store.add([Listing(f"memory:{i}", kind="memory", longest=LONGEST, host="h") for i in range(SOURCES)], START)
 
-    async def body(virtual: VirtualClock, stop: asyncio.Event) -> tuple[Counter[str], int]:
+    async def body(virtual: LoopClock) -> tuple[Counter[str], int]:
         clock, sources, tasks = SetClock(virtual), Sources(virtual), len(asyncio.all_tasks())
         end = START + FIRST + CALM
         asked = await live(sources, clock, store, lambda number: kind if number == at else "", START + FIRST)
@@ -260,14 +251,14 @@ def _fail_at(at: int, kind: str) -> tuple[Counter[str], int]:
         wrong["tasks left behind"] += len(asyncio.all_tasks()) - tasks
         return wrong, asked
 
-    return in_virtual_time(body, math.inf)
+    return virtually(body)
 
 
 def fail_points(first: int, count: int, folder: Path) -> Counter[str]:
     """Every question that an engine asks its store in its first seconds ends in each of the ways, one at a time."""
-    points = _fail_at(-1, "")[1] - 1
+    points = _fail_at(-1, "")[1]
     rounds = [
-        (2 + round_ % points, KINDS[round_ // points])
+        (1 + round_ % points, KINDS[round_ // points])
         for round_ in range(first, first + count)
         if round_ < points * len(KINDS)
     ]

@@ -49,7 +49,7 @@ class StoreError(UnstaleError):
 
 
 class StoreLostError(StoreError):
-    """The store's file was deleted, replaced or cut under us: trying again would write into nothing."""
+    """The store's file was deleted, replaced, cut or damaged under us: trying again would write into nothing."""
 
 
 class OlderStoreError(StoreError):

@@ -8,7 +8,7 @@ Rules of this file:
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 #: in an address of the web a dollar sign may mean itself: only a whole value or segment in capitals is a name
 NAMED_PART = re.compile(r"(?<=[=/])\$(?:([A-Z_][A-Z0-9_]*)|\{([A-Z_][A-Z0-9_]*)\})(?=[/?&;#]|$)")
@@ -16,7 +16,7 @@ NAMED_PART = re.compile(r"(?<=[=/])\$(?:([A-Z_][A-Z0-9_]*)|\{([A-Z_][A-Z0-9_]*)\
 REFERENCE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})", re.ASCII)
 #: names of options and headers that hold secrets
 _FIELD = re.compile(r"authorization|cookie|passw|secret|token|api[-_]?key|credential", re.IGNORECASE)
-#: names in queries, without dashes and underscores: as they are, and how they end
+#: names in queries, letters and digits alone, however they are spelled: as they are, and how they end
 _WORDS = frozenset(
     {
         "auth",
@@ -28,6 +28,7 @@ _WORDS = frozenset(
         "hmac",
         "sid",
         "sessionid",
+        "jsessionid",
         "phpsessid",
         "apikey",
         "appkey",
@@ -101,7 +102,7 @@ def variable(name: str) -> str:
 
 
 def _holds_secret(found: re.Match[str]) -> bool:
-    name, value = found[1].lower().replace("-", "").replace("_", ""), found[2]
+    name, value = re.sub(r"[^a-z0-9]", "", unquote(found[1]).lower()), found[2]
     if not value or REFERENCE.fullmatch(value):
         return False
     if name == "key":

@@ -21,7 +21,18 @@ def chaos(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
     """The campaign's modules, which import each other as neighbours."""
     monkeypatch.syspath_prepend(str(CHAOS))
     found = {}
-    for name in ("disk", "goals", "page", "store_faults", "flips", "long", "overload", "failover", "stores"):
+    for name in (
+        "disk",
+        "goals",
+        "page",
+        "store_faults",
+        "flips",
+        "long",
+        "overload",
+        "failover",
+        "stores",
+        "simulated",
+    ):
         spec = importlib.util.spec_from_file_location(name, CHAOS / f"{name}.py")
         assert spec is not None
         assert spec.loader is not None
@@ -113,3 +124,30 @@ def test_who_comes_after_its_lease_is_told_so_and_a_killed_server_loses_nothing(
     dead = chaos["stores"].crashes(0, 2, tmp_path)
     assert dead["acknowledged"] > 0
     assert (dead["lost"], dead["corrupt"]) == (0, 0)
+
+
+def test_stores_walk_alike_and_one_that_forgets_is_seen(
+    chaos: dict[str, ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walk = chaos["stores"].Walk(1, tmp_path, "")
+    for _ in range(500):
+        walk.step()
+    walk.end()
+    walk = chaos["stores"].Walk(2, tmp_path, "")
+    monkeypatch.setattr(walk.stores[1], "give_back", lambda owner: None)
+    with pytest.raises(AssertionError, match=r"^step "):  # noqa: PT012
+        for _ in range(500):
+            walk.step()
+    for store in walk.stores:
+        store.close()
+
+
+def test_a_simulated_engine_does_the_same_twice_and_is_late_nowhere(
+    chaos: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chaos["simulated"], "TROUBLE", 100.0)
+    # A seed whose engines are ended in the middle of things: in real time the virtual one flew, to the end of it all.
+    one, two = (chaos["simulated"].one_world(21) for _ in range(2))
+    assert one == two
+    assert one[0]["ended"] > 0
+    assert [one[0][name] for name in ("late sources", "miscounted", "applied twice", "old copies")] == [0] * 4

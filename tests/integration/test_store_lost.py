@@ -35,6 +35,11 @@ def _emptied(path: Path) -> None:
         file.truncate(0)
 
 
+def _overwritten(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.write(b"\xa5" * path.stat().st_size)
+
+
 def _filled(path: Path) -> SqliteStore:
     """A store whose pages are in its file, not in the log beside it."""
     store = SqliteStore(path)
@@ -45,7 +50,13 @@ def _filled(path: Path) -> SqliteStore:
 
 @pytest.mark.parametrize(
     ("harm", "said"),
-    [(_deleted, "was deleted"), (_replaced, "was replaced"), (_cut, "was cut"), (_emptied, "was cut")],
+    [
+        (_deleted, "was deleted"),
+        (_replaced, "was replaced"),
+        (_cut, "was cut"),
+        (_emptied, "was cut"),
+        (_overwritten, "is damaged or no database"),
+    ],
 )
 def test_an_engine_notices_stops_and_does_not_begin_another_store(
     tmp_path: Path, harm: Callable[[Path], None], said: str

@@ -14,6 +14,8 @@ from unstale.adapters.sqlite_schema import connect_reading
 from unstale.errors import StoreError, StoreLostError, sentence
 from unstale.frozen import dataclass
 
+_DAMAGED = (apsw.NotADBError, apsw.CorruptError)
+
 
 class SqliteFile:
     """Holds one connection, which one thread at a time may use."""
@@ -22,7 +24,7 @@ class SqliteFile:
         self.path = Path(path)
         #: SQLite's handle is one thread's at a time
         self._in_use, self._moved = RLock(), 0
-        with worded(self.path):
+        with worded(self.path, opening=True):
             self._db: apsw.Connection | None = self._connect()
             self._file = _File.of(self.path)
 
@@ -110,13 +112,14 @@ def _is_cut(path: Path, size: int) -> bool:
 
 
 @contextmanager
-def worded(path: Path) -> Iterator[None]:
-    """SQLite's errors, and the disk's, as one sentence."""
+def worded(path: Path, *, opening: bool = False) -> Iterator[None]:
+    """SQLite's errors, and the disk's, as one sentence. What cannot even be opened as a store is none any more."""
     try:
         yield
     except (apsw.Error, OSError) as error:
         rule, remedy = _words(error)
-        raise StoreError(sentence("store", repr(str(path)), rule, remedy)) from error
+        lost = opening and isinstance(error, _DAMAGED)
+        raise (StoreLostError if lost else StoreError)(sentence("store", repr(str(path)), rule, remedy)) from error
 
 
 def _unwritable(error: Exception) -> bool:
@@ -128,7 +131,7 @@ def _words(error: Exception) -> tuple[str, str]:
         return "has no room left, nothing was recorded", "free some disk space, then it goes on"
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return "is held by another process", "end what holds it, or try again"
-    if isinstance(error, apsw.NotADBError | apsw.CorruptError):
+    if isinstance(error, _DAMAGED):
         return "is damaged or no database", "restore a backup or choose another file"
     if isinstance(error, apsw.CantOpenError):
         return "cannot be opened", "check that its folder exists and may be written"

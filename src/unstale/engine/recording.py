@@ -99,6 +99,8 @@ class Recorder:
                 self._ready.clear()
                 continue
             try:
+                if failures:
+                    await self._executor.reopen()
                 if self._unlearned:
                     await self._learning.relearn()
                     self._unlearned = False
@@ -114,7 +116,6 @@ class Recorder:
                 failures += 1
                 self._tell("store_failed", {"reason": str(error)})
                 await self._clock.sleep(patience(failures))
-                await self._executor.reopen()
 
     async def drain(self, seconds: float) -> None:
         """Wait until everything is recorded, so long at most."""

@@ -68,6 +68,8 @@ class Turns:
         failures = 0
         while not stop.is_set():
             try:
+                if failures:
+                    await self._executor.reopen()
                 pause = await self._step()
                 failures = 0
             except StoreLostError as error:
@@ -77,7 +79,6 @@ class Turns:
             except StoreError as error:
                 failures += 1
                 self._tell("store_failed", {"reason": str(error)})
-                await self._executor.reopen()
                 pause = patience(failures)
             if pause > 0.0 and not stop.is_set():
                 await self._polls.rest(pause)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unstale.core.learning.reach import BY_CHANCE
 from unstale.units import DAY, format_duration
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ def explained(scheduler: Scheduler, source: int | str, row: int) -> str:
         return f"{source} is paused."
     if scheduler.failures[row]:
         count = int(scheduler.failures[row])
-        return f"{source} has failed {count} time{'s' * (count > 1)} in a row: it is tried again ever more rarely."
+        rarely = ", ever more rarely" * (count > BY_CHANCE)
+        return f"{source} has failed {count} time{'s' * (count > 1)} in a row: it is tried again{rarely}."
     if not np.isfinite(scheduler.answered[row]):
         return f"{source} has not been polled yet: it is due as soon as the budget allows."
     wait = float(scheduler.learner.waits_of([row], scheduler.price)[0])

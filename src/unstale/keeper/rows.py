@@ -147,11 +147,12 @@ class FleetRows(PaidRows):
     ) -> Floats:
         """When sources are due again after polls: one jittered interval after the look, at today's price.
 
-        A failed poll takes the same road with a longer interval: doubled for each failure in a row, 64-fold at most,
-        and spread by half of itself. `not_before` is a time that the source asked to be left alone until; it may
-        exceed `longest`. What others saw, `by_peers`, teaches, but leaves our own turn where it was: else all who were
-        told by one would look at once when that is old, and never again between. Of a replica that is `followed`,
-        `not_before` is when it looks next, and nothing new comes from then until it looks again: so we look then.
+        A failed poll takes the same road, from the third in a row on with a longer interval: doubled for each of them,
+        64-fold at most, and spread by half of itself. `not_before` is a time that the source asked to be left alone
+        until; it may exceed `longest`. What others saw, `by_peers`, teaches, but leaves our own turn where it was: else
+        all who were told by one would look at once when that is old, and never again between. Of a replica that is
+        `followed`, `not_before` is when it looks next, and nothing new comes from then until it looks again: so we look
+        then.
         """
         columns, good, bad = self.learner.columns, rows[answered], rows[~answered]
         before, turn = self.answered[good], self.answered[good] - columns.head_start[good]

@@ -116,7 +116,7 @@ def sentence_of(view: SourceView, wait: float, bound: str, now: float) -> str:
         reason = f" ({view.reason})" if view.reason else ""
         never = ", and it has never answered" if math.isinf(view.checked_at) else ""
         due = coming(view.due_at, now)
-        return f"polled again {due}: its last poll {times}{reason}{never}; each failure doubles the wait"
+        return f"polled again {due}: its last poll {times}{reason}{never}; from the third on each doubles the wait"
     if math.isinf(view.checked_at):
         return f"polled {coming(view.due_at, now)} for the first time: nothing is known of it yet"
     changes = (

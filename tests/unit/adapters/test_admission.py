@@ -92,6 +92,9 @@ def test_a_link_that_leads_out_of_the_roots_is_refused(tmp_path: Path) -> None:
         "client_secret=x",
         "password=x",
         "a=1;token=x",
+        "filter[api_key]=abcd",
+        "API%5fKEY=abcd",
+        "a=1;jsessionid=abcd",
     ],
 )
 def test_secrets_in_a_query_are_refused_with_the_way_to_write_them(query: str) -> None:

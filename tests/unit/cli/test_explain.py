@@ -89,7 +89,7 @@ def test_twice_as_often_takes_the_weight_and_the_budget_it_says(config: Path) ->
         (
             "broken",
             "price",
-            "polled again now: its last poll failed 2 times in a row (it hangs up); each failure doubles",
+            "polled again now: its last poll failed 2 times in a row (it hangs up); from the third on each doubles",
         ),
     ],
 )

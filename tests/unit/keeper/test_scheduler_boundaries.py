@@ -53,8 +53,11 @@ def test_what_is_planned_anew_keeps_its_jitter() -> None:
     assert np.ptp(shares) > 0.09
 
 
-def test_each_failure_in_a_row_doubles_the_interval() -> None:
+def test_each_failure_after_two_in_a_row_doubles_the_interval() -> None:
     fleet = scheduler()
+    for _ in range(2):
+        shares = polled(fleet, answered=False)
+        assert 0.95 * (1 - 1e-6) <= shares.min() < shares.max() <= 1.05 * (1 + 1e-6)
     for failures in range(1, 8):
         shares = polled(fleet, answered=False)
         factor = 2.0 ** min(failures, 6)

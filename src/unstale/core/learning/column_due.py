@@ -13,7 +13,17 @@ from unstale.core.learning.column_beliefs import added, gathered, values
 from unstale.core.learning.column_steps import cost_until, factors, powers, turns, waits_in_columns, waits_in_turns
 from unstale.core.learning.exactly import exp, log
 from unstale.core.learning.mixture import Scratch, Shared
-from unstale.core.learning.reach import FAILURE_SPREAD, FAR, GOLDEN, MOST_DOUBLINGS, NEAR, PLASTIC, SPLIT, SPREAD
+from unstale.core.learning.reach import (
+    BY_CHANCE,
+    FAILURE_SPREAD,
+    FAR,
+    GOLDEN,
+    MOST_DOUBLINGS,
+    NEAR,
+    PLASTIC,
+    SPLIT,
+    SPREAD,
+)
 
 if TYPE_CHECKING:
     from unstale.core.learning.columns import LearnerColumns, SharedTiming
@@ -80,8 +90,9 @@ def failures_in_columns(
     at: Scratch,
 ) -> Floats:
     """`due_after_failures` in NumPy."""
-    doubled = np.exp2(np.minimum(failures, MOST_DOUBLINGS).astype(np.float64))
-    doubled *= 1.0 + FAILURE_SPREAD * spreads(numbers, polled_at)
+    doublings = np.minimum(np.maximum(failures - BY_CHANCE, 0), MOST_DOUBLINGS)
+    doubled = np.exp2(doublings.astype(np.float64))
+    doubled *= 1.0 + np.where(doublings > 0, FAILURE_SPREAD, SPREAD) * spreads(numbers, polled_at)
     backed_off = rounded_all(waits_in_columns(which, price, columns, shared, timing, at) * doubled)
     out: Floats = polled_at + np.minimum(np.maximum(backed_off, columns.shortest[which]), columns.longest[which])
     return out

@@ -19,7 +19,7 @@ from unstale.core.learning.column_due import due_in_columns, failures_in_columns
 from unstale.core.learning.columns import LearnerColumns, SharedTiming, wait
 from unstale.core.learning.compiled import compiled, in_columns
 from unstale.core.learning.mixture import Scratch, Shared
-from unstale.core.learning.reach import FAILURE_SPREAD, GOLDEN, MOST_DOUBLINGS, PLASTIC, SPLIT, SPREAD
+from unstale.core.learning.reach import BY_CHANCE, FAILURE_SPREAD, GOLDEN, MOST_DOUBLINGS, PLASTIC, SPLIT, SPREAD
 
 Integers = NDArray[np.int64]
 
@@ -118,14 +118,17 @@ def due_after_failures(
     timing: SharedTiming,
     at: Scratch,
 ) -> Floats:
-    """When sources that failed are tried again: the interval doubled for each failure in a row, 64-fold at most.
+    """When sources that failed are tried again: the interval doubled for each failure after two, 64-fold at most.
 
-    It is spread by half of itself, and bounded like any other.
+    What is doubled is spread by half of itself. Two failures may be chance, and the copy grows older meanwhile: after
+    them the next poll comes as it would after an answer. All are bounded like any other.
     """
     out = np.empty(len(which))
     for k in range(len(which)):
         i = which[k]
-        doubled = 2.0 ** min(failures[k], MOST_DOUBLINGS) * (1.0 + FAILURE_SPREAD * spread(numbers[k], polled_at[k]))
+        doublings = min(max(failures[k] - BY_CHANCE, 0), MOST_DOUBLINGS)
+        width = FAILURE_SPREAD if doublings else SPREAD
+        doubled = 2.0**doublings * (1.0 + width * spread(numbers[k], polled_at[k]))
         backed_off = rounded(wait(i, price, columns, shared, timing, at) * doubled)
         out[k] = polled_at[k] + min(max(backed_off, columns.shortest[i]), columns.longest[i])
     return out

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 #: relative half-width of a jittered interval: missed changes grow by 0.08 %
 SPREAD = 0.05
-#: every failure in a row doubles the interval, six times at most: 64 intervals
+#: so many failures in a row are taken for chance; every further one doubles the interval, six times at most: 64 of them
+BY_CHANCE = 2
 MOST_DOUBLINGS = 6
 #: relative half-width of a backed-off interval: sources that failed together do not come back together
 FAILURE_SPREAD = 0.5
