@@ -198,7 +198,7 @@ class HttpFetcher:
 
     def _new(self) -> Transfer:
         transfer = Transfer(self._gate if not self._proxy else None, self._room).watched(self._driver.watching)
-        # Once for all that it is used for: these would be a fiftieth of every poll.
+        # Made once, and not for every poll.
         transfer.landed, transfer.call_off = partial(self._landed, transfer), partial(self._call_off, transfer)
         curl = transfer.curl
         curl.setopt(pycurl.USERAGENT, self._agent)

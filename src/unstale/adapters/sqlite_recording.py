@@ -22,7 +22,7 @@ def observe(db: apsw.Connection, entries: Sequence[Entry], epoch: int) -> None:
                 claim.token,
                 claim.source,
                 e.polled_at,
-                # Nearly all; a look into a table of answers takes longer than all the rest of the row.
+                # As nearly always; the hash of an answer is computed in Python.
                 0 if e.answer is Answer.UNCHANGED else NUMBER[e.answer],
                 elapsed(e),
                 e.modified,

@@ -38,6 +38,8 @@ HOLD = 2.0
 AHEAD, SOON = 512, 1.0
 #: looks for somebody whose host is free in one turn
 ROUNDS = 4
+#: a host has a crowd if more than one in so many of those who are due are its own
+CROWD = 8
 #: times as long as it took to read who waits, that is not done again
 SHARE = 20.0
 #: seconds between two looks for sources that were never polled, while there are some and while there are none
@@ -160,6 +162,12 @@ class Claiming:
         free: dict[int, int] = {}
         full = np.zeros(len(fleet.config.hosts), np.bool_)
         self._free_at = math.inf
+        # Nobody need be put in order whose host has no room: where one has most of those who are due, that is a lot.
+        crowds = np.bincount(scheduler.host[ready], minlength=len(full))
+        for host in np.flatnonzero(CROWD * crowds > len(ready)).tolist():
+            free[host] = self._host_room(fleet.config.hosts[host], now)
+            full[host] = free[host] < 1
+        ready = ready[~full[scheduler.host[ready]]] if full.any() else ready
         for _ in range(ROUNDS):
             head = self._in_order(ready, now, room + 1)
             for row, host in zip(head.tolist(), scheduler.host[head].tolist(), strict=True):
