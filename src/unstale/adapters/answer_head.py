@@ -19,6 +19,8 @@ _OF_TIME = {"etag", "last-modified", "expires", "age", "cache-control"}
 _KEPT = {name.encode(): name for name in HEADERS | _OURS | _OF_BODY | _OF_TIME | {"location", "link"}}
 #: what a line can be besides a header: of no interest, blank, the first of an answer, one that only looks like it
 _OTHER, _BLANK, _STATUS, _ODD = "", "\n", "HTTP/", "http/"
+#: lines that count otherwise than as the first header of their name
+_SPECIAL = {_BLANK, _STATUS, _ODD, "content-encoding"}
 
 _known: dict[bytes, tuple[str, str]] = {}
 
@@ -38,7 +40,10 @@ def head_of(lines: Iterable[bytes]) -> tuple[int, dict[str, str], bool]:
         key, text = _known.get(line) or _read(line)
         if not key:
             continue
-        if key == _STATUS:
+        if key not in _SPECIAL:
+            if not over and key not in found:
+                found[key] = text
+        elif key == _STATUS:
             status, found, over = int(text), {}, False
         elif key == _ODD:
             # libcurl also understands http/1.1 and 2000, of which nobody knows what is meant.
@@ -47,7 +52,7 @@ def head_of(lines: Iterable[bytes]) -> tuple[int, dict[str, str], bool]:
             # A blank line ends the headers; trailers are not to be trusted with validators.
             over = True
         elif not over:
-            found[key] = f"{found[key]}, {text}" if key == "content-encoding" and key in found else found.get(key, text)
+            found[key] = f"{found[key]}, {text}" if key in found else text
     return status, found, over
 
 

@@ -152,15 +152,18 @@ class CurlDriver:
 
     def _reap(self) -> int:
         """Tell those whose exchanges have ended; how many those are."""
-        left, ended = 1, 0
+        left, many = 1, 0
         while left and self._flying:
             left, good, bad = self._multi.info_read(_MANY)
-            ended += len(good) + len(bad)
+            many += len(good) + len(bad)
             for curl in good:
-                self._over(curl, 0)
+                # As `_over`, of which there is most.
+                if (ended := self._flying.pop(curl, None)) is not None:
+                    self._multi.remove_handle(curl)
+                    ended(0)
             for curl, code, _ in bad:
                 self._over(curl, code)
-        return ended
+        return many
 
     def _over(self, curl: pycurl.Curl, code: int) -> None:
         ended = self._flying.pop(curl, None)

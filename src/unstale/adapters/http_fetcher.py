@@ -43,9 +43,6 @@ class HttpFetcher:
     Bodies have `room` together with those of others who share it.
     """
 
-    #: whether an answer "not modified" says nothing that is of use besides
-    _shortly = True
-
     def __init__(
         self,
         gate: Gate | None = None,
@@ -73,11 +70,7 @@ class HttpFetcher:
 
     def begin(self, request: Request, ended: Ended) -> CallOff:
         """Look without being awaited; see `unstale.ports.QuickFetcher`."""
-        polled_at = self._now()
-        flight = self._begin(request, partial(_tell, request, polled_at, ended))
-        if self._shortly and not request.headers:
-            flight.ended, flight.polled_at = ended, polled_at
-        return flight.call_off
+        return self._begin(request, None, ended).call_off
 
     async def look(self, request: Request) -> TransferReply:
         """Ask and follow redirects; any status is an answer. A body cut at the limit comes with a reason."""
@@ -106,9 +99,9 @@ class HttpFetcher:
             transfer.curl.close()
         self._idle.clear()
 
-    def _begin(self, request: Request, replied: Replied) -> Flight:
+    def _begin(self, request: Request, replied: Replied | None, ended: Ended | None = None) -> Flight:
         loop = asyncio.get_running_loop()
-        flight = Flight(request, replied, loop.time() + request.seconds, self._flying)
+        flight = Flight(request, replied, loop.time() + request.seconds, self._flying, ended, self._now())
         try:
             flight.lines = lines(request) if request.headers else conditions(request.etag, request.last_modified)
             flight.here = web_address(request.address)
@@ -134,14 +127,15 @@ class HttpFetcher:
         late = None if flight.asked or request.begin_by == math.inf else self._too_late(request.begin_by)
         flight.asked = True
         curl = transfer.begin(here.text, flight.lines, left, request.limit, plainly=flight.plainly, late=late)
-        flight.exchange = partial(self._call_off, transfer)
-        self._driver.start(curl, partial(self._landed, flight, transfer))
+        transfer.flight, flight.exchange = flight, transfer.call_off
+        self._driver.start(curl, transfer.landed)
 
     def _call_off(self, transfer: Transfer) -> None:
         self._driver.call_off(transfer.curl)
         transfer.body.drop()
 
-    def _landed(self, flight: Flight, transfer: Transfer, code: int) -> None:
+    def _landed(self, transfer: Transfer, code: int) -> None:
+        flight, transfer.flight = transfer.flight, None
         flight.exchange = None
         try:
             self._idle.append(transfer)
@@ -149,7 +143,13 @@ class HttpFetcher:
                 host = flight.here.host
                 raise TooLateError(f"{host}: the time to begin this poll was over before it was asked")
             ended = flight.ended
-            if ended is not None and not code and flight.lines and flight.first and (same := transfer.unchanged()):
+            if (
+                ended is not None
+                and not code
+                and flight.lines
+                and not (flight.sent or flight.request.headers)
+                and (same := transfer.unchanged())
+            ):
                 flight.over()
                 ended(not_modified(flight.request, flight.here.text, *same, flight.polled_at))
                 return
@@ -198,6 +198,8 @@ class HttpFetcher:
 
     def _new(self) -> Transfer:
         transfer = Transfer(self._gate if not self._proxy else None, self._room).watched(self._driver.watching)
+        # Made once, and not for every poll.
+        transfer.landed, transfer.call_off = partial(self._landed, transfer), partial(self._call_off, transfer)
         curl = transfer.curl
         curl.setopt(pycurl.USERAGENT, self._agent)
         # An empty proxy overrules the environment's, which would dial past the gate.
@@ -213,11 +215,3 @@ class HttpFetcher:
             return "" if self._gate.permits(str(ip_address(literal))) else literal
         except (OSError, ValueError):
             return ""
-
-
-def _tell(request: Request, polled_at: float, ended: Ended, reply: TransferReply | Exception) -> None:
-    try:
-        heard = reply if isinstance(reply, Exception) else found(request, reply, polled_at)
-    except Exception as error:  # A fault of ours, which whoever waits for this must hear of.
-        heard = error
-    ended(heard)

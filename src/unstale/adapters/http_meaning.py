@@ -9,7 +9,7 @@ from http import HTTPStatus
 from unstale.adapters.addresses import web_address
 from unstale.adapters.http_age import aged
 from unstale.adapters.http_request import conditions, validator
-from unstale.adapters.retry_headers import http_date, rate_limit, wait
+from unstale.adapters.retry_headers import ASKING, http_date, rate_limit, wait
 from unstale.adapters.transfer import WHOLE, TransferReply
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Fetched, Request
@@ -33,13 +33,13 @@ def not_modified(request: Request, address: str, headers: Mapping[str, str], rec
         validator(headers.get("last-modified") or request.last_modified),
         (),
         "",
-        wait(304, headers, at),
+        None,
         304,
         address,
         received,
     )
-    if (told := rate_limit(headers, at)) is not None:
-        seen = replace(seen, rate_limit=told)
+    if not ASKING.isdisjoint(headers):
+        seen = replace(seen, retry_after=wait(304, headers, at), rate_limit=rate_limit(headers, at))
     return aged(seen, request, headers, _host(address)) if "age" in headers else seen
 
 

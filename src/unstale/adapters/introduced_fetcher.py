@@ -10,7 +10,7 @@ from unstale.adapters.addresses import Gate
 from unstale.adapters.flight import Flight, Replied
 from unstale.adapters.http_fetcher import HttpFetcher
 from unstale.adapters.transfer import TransferReply
-from unstale.ports import Request
+from unstale.ports import Ended, Request
 from unstale.replica_list import ASKING, RECENT, read, written
 
 Heard = Callable[[str, Sequence[str]], None]
@@ -22,8 +22,6 @@ class IntroducedFetcher(HttpFetcher):
     A source that keeps no list says nothing, and nobody is told.
     """
 
-    _shortly = False
-
     def __init__(self, gate: Gate, *, here: str, heard: Heard, now: Callable[[], float] = time.time) -> None:
         super().__init__(gate, now=now)
         self._here, self._heard = written([here]), heard
@@ -32,11 +30,15 @@ class IntroducedFetcher(HttpFetcher):
         """Say that this replica polls no more."""
         await self.look(replace(request, headers={**request.headers, ASKING: f"{self._here}; leaving"}))
 
-    def _begin(self, request: Request, replied: Replied) -> Flight:
+    def _begin(self, request: Request, replied: Replied | None, ended: Ended | None = None) -> Flight:
         def heard(reply: TransferReply | Exception) -> None:
             named = None if isinstance(reply, Exception) else reply.headers.get(RECENT.lower())
             if named is not None:
                 self._heard(request.address, read(named))
-            replied(reply)
+            if replied is not None:
+                replied(reply)
+            elif ended is not None:
+                ended(flight.meant(reply))
 
-        return super()._begin(replace(request, headers={ASKING: self._here, **request.headers}), heard)
+        flight = super()._begin(replace(request, headers={ASKING: self._here, **request.headers}), heard)
+        return flight

@@ -20,7 +20,8 @@ _EPOCH = 1e9
 _WAITING = frozenset({301, 302, 303, 307, 308, 413, 429, 503})
 _NAMED = re.compile(r"\b(limit|remaining|reset)=([0-9]+)")
 _PAIR = re.compile(r"\b(r|t|remaining|reset)=([0-9]+)")
-_ASKING = frozenset(
+#: the headers by which a source asks for something
+ASKING = frozenset(
     {
         "retry-after",
         "ratelimit",
@@ -31,7 +32,7 @@ _ASKING = frozenset(
     }
 )
 #: the headers that `wait` and `rate_limit` read
-HEADERS = _ASKING | {"date", "ratelimit-limit", "ratelimit-policy", "x-ratelimit-limit"}
+HEADERS = ASKING | {"date", "ratelimit-limit", "ratelimit-policy", "x-ratelimit-limit"}
 _ITEM = re.compile(r'\s*("[^"]*"|[\w*.-]+)((?:\s*;\s*\w+=[0-9]+)*)\s*')
 
 
@@ -71,7 +72,7 @@ def wait(status: int, headers: Mapping[str, str], now: float) -> float | None:
     >>> wait(200, {"ratelimit": '"hour";r=0;t=30'}, now=0.0), wait(200, {"retry-after": "9"}, now=0.0)
     (30.0, None)
     """
-    if _ASKING.isdisjoint(headers):
+    if ASKING.isdisjoint(headers):
         return None  # as nearly always, and dates are dear to read
     now = http_date(headers.get("date")) or now
     waits = [_rate_limit(headers, now)]
@@ -92,7 +93,7 @@ def rate_limit(headers: Mapping[str, str], now: float) -> RateLimit | None:
     >>> rate_limit({"x-ratelimit-limit": "60", "x-ratelimit-remaining": "30", "x-ratelimit-reset": "10"}, now=0.0)
     RateLimit(left=30.0, seconds=10.0, of=60.0)
     """
-    if _ASKING.isdisjoint(headers):
+    if ASKING.isdisjoint(headers):
         return None
     now = http_date(headers.get("date")) or now
     policies = _items(headers.get("ratelimit-policy", ""))

@@ -97,7 +97,9 @@ class Robots:
         """What `ask` would answer without asking the site, None if it has to be asked."""
         place = web_address(address)
         known = self._known.get(place.origin)
-        return None if known is None or not known.holds(self._now()) else self._permission(place, known, 0)
+        if known is None or not known.holds(self._now()):
+            return None
+        return _FREE if known.rules is None and not known.reason else self._permission(place, known, 0)
 
     def _permission(self, place: WebAddress, known: _Known, sent: int) -> Permission:
         if known.reason:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import apsw
@@ -16,9 +17,9 @@ _DETAILS = (
     "SELECT s.id, s.address, s.kind, b.due, s.options, b.last, b.failures, b.latest, b.version, "
     "c.etag, c.last_modified, c.fingerprint FROM carray(?) w CROSS JOIN beliefs b ON b.source = w.value "
     "CROSS JOIN sources s ON s.id = b.source LEFT JOIN copies c ON c.source = b.source AND c.version = b.version "
-    "WHERE b.due <= ? AND NOT s.paused AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.source = b.source) "
-    "ORDER BY b.due, b.source LIMIT ?"
+    "WHERE b.due <= ? AND NOT s.paused AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.source = b.source)"
 )
+_FOREMOST = " ORDER BY b.due, b.source LIMIT ?"
 
 
 def claim(
@@ -30,7 +31,13 @@ def claim(
     ).fetchall()
     asked = [source for source, _ in _head(db, now, limit)] if among is None else {int(source) for source in among}
     # One statement for all: starting one per source costs ten times what it reads.
-    rows: list[Any] = db.execute(_DETAILS, (column(sorted(asked)), now, limit)).fetchall() if asked else []
+    rows: list[Any] = []
+    if len(asked) > limit:
+        rows = db.execute(_DETAILS + _FOREMOST, (column(sorted(asked)), now, limit)).fetchall()
+    elif asked:
+        # All of them: sorting wide rows costs SQLite a quarter of reading them.
+        rows = db.execute(_DETAILS, (column(sorted(asked)), now)).fetchall()
+        rows.sort(key=itemgetter(3, 0))
     first = db.execute("SELECT value FROM counters WHERE name = 'claimed'").get or 0
     count(db, {"expired": len(expired), "claimed": len(rows)})
     if rows:

@@ -19,19 +19,21 @@ def observe(db: apsw.Connection, entries: Sequence[Entry], epoch: int) -> None:
         "told) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (
-                e.claim.token,
-                e.claim.source,
+                claim.token,
+                claim.source,
                 e.polled_at,
-                NUMBER[e.answer],
+                # As nearly always; the hash of an answer is computed in Python.
+                0 if e.answer is Answer.UNCHANGED else NUMBER[e.answer],
                 elapsed(e),
                 e.modified,
                 e.received,
                 e.reason[:LONGEST_REASON] or None,
-                e.claim.latest,
+                claim.latest,
                 epoch,
                 e.told,
             )
             for e in entries
+            for claim in (e.claim,)
         ],
     )
 

@@ -90,7 +90,9 @@ class Retention:
 
 def checkpoint(db: apsw.Connection, entries: Iterable[Entry], horizon: float) -> None:
     """Keep the belief as it was before these polls, where they are a source's first in a new stretch of time."""
-    db.executemany(_FOLD + "source = ?", ((e.claim.source,) for e in entries if first_in_stretch(e, horizon)))
+    first = [(e.claim.source,) for e in entries if first_in_stretch(e, horizon)]
+    if first:
+        db.executemany(_FOLD + "source = ?", first)
 
 
 def forget(db: apsw.Connection, sources: Iterable[int]) -> None:

@@ -47,7 +47,7 @@ from unstale.core.checks import number
 from unstale.errors import require
 from unstale.keeper.outcomes import Answer
 from unstale.listings.records import CollectionMember
-from unstale.ports import COST_IN, LEARNER, Claim, Entry, Event, Listing, Price, Setting
+from unstale.ports import COST_IN, LEARNER, Body, Claim, Entry, Event, Listing, Price, Setting
 
 
 class SqliteStore(SqliteReplica):
@@ -128,7 +128,7 @@ class SqliteStore(SqliteReplica):
             limit = self._retention.limit(db, now) if mine else -math.inf
             checkpoint(db, mine, self._horizon)
             sqlite_recording.observe(db, mine, sqlite_epochs.current(db, stamped=len(mine)))
-            kept = [self._keep(db, entry) for entry in mine]
+            kept = [(e.claim.version, None) if e.body is None else self._keep(db, e, e.body) for e in mine]
             sqlite_recording.stand(db, mine, [version for version, _ in kept])
             new = [(e, version, digest) for e, (version, digest) in zip(mine, kept, strict=True) if digest]
             for e, version, _ in new:
@@ -229,15 +229,13 @@ class SqliteStore(SqliteReplica):
     def _connect(self) -> apsw.Connection:
         return connect(self.path, create=self._create)
 
-    def _keep(self, db: apsw.Connection, entry: Entry) -> tuple[int, bytes | None]:
+    def _keep(self, db: apsw.Connection, entry: Entry, body: Body) -> tuple[int, bytes | None]:
         claim = entry.claim
-        if entry.body is None:
-            return claim.version, None
         return sqlite_copies.keep(
             db,
             claim.source,
             claim.version,
-            entry.body,
+            body,
             entry.polled_at,
             kept_versions(claim, self._versions),
             same=entry.answer is Answer.UNCHANGED,

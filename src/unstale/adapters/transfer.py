@@ -72,9 +72,12 @@ class Transfer:
         "_room",
         "_set",
         "body",
+        "call_off",
         "curl",
         "dialled",
         "fault",
+        "flight",
+        "landed",
         "refused",
         "status",
         "too_late",
@@ -83,10 +86,14 @@ class Transfer:
     def __init__(self, gate: Gate | None, room: BodyRoom | None = None) -> None:
         self._gate, self._room = gate, room or BodyRoom()
         #: what the handle was told of HTTP's version and of time: telling it again costs as much as reading an answer
-        self._set = (False, 0)
+        self._set = (False, 0.0)
         #: whether it is too late to ask, where that is to be looked at
         self._late: Late | None = None
         self._lines: list[bytes] = []
+        #: the look that it is used for, who hears of its end, and what calls it off
+        self.flight: Any = None
+        self.landed: Callable[[int], None]
+        self.call_off: Callable[[], None]
         self.body = IncomingBody(self._room)
         self.curl = curl = pycurl.Curl()
         curl.setopt(pycurl.NOSIGNAL, 1)
@@ -128,11 +135,11 @@ class Transfer:
             curl.setopt(pycurl.HTTPHEADER, lines)
         else:
             curl.unsetopt(pycurl.HTTPHEADER)
-        if self._set != (wanted := (plainly, max(1, ceil(seconds * 1000)))):
+        if self._set != (wanted := (plainly, seconds)):
             self._set = wanted
             version = pycurl.CURL_HTTP_VERSION_1_1 if plainly else pycurl.CURL_HTTP_VERSION_2TLS
             curl.setopt(pycurl.HTTP_VERSION, version)
-            curl.setopt(pycurl.TIMEOUT_MS, wanted[1])
+            curl.setopt(pycurl.TIMEOUT_MS, max(1, ceil(seconds * 1000)))
         self.too_late = self.dialled = False
         if late is not None:
             curl.setopt(pycurl.PREREQFUNCTION, self._sends)

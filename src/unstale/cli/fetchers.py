@@ -138,8 +138,13 @@ class Fetchers:
         except UnstaleError:
             return None
 
+        address = claim.address
+
         def came(found: Fetched | Exception) -> None:
-            ended(found if isinstance(found, Exception) else _shown(claim, request, found))
+            if isinstance(found, Exception) or found.address == address:
+                ended(found)
+            else:
+                ended(_shown(claim, request, found))
 
         return quick.begin(request, came)
 
@@ -210,7 +215,7 @@ class Fetchers:
             web = web and "upstream" not in options
             digest = None if "normalise" in options else digest
         return Request(
-            filled_address(claim.address) if web else claim.address,
+            filled_address(claim.address) if web and "$" in claim.address else claim.address,
             claim.etag,
             claim.last_modified,
             headers,

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from unstale.addresses import host_of
 from unstale.engine.budget import Bucket
 from unstale.engine.claim_now import claim_now
 from unstale.engine.first_round import never_polled
@@ -37,6 +38,8 @@ HOLD = 2.0
 AHEAD, SOON = 512, 1.0
 #: looks for somebody whose host is free in one turn
 ROUNDS = 4
+#: a host has a crowd if more than one in so many of those who are due are its own
+CROWD = 8
 #: times as long as it took to read who waits, that is not done again
 SHARE = 20.0
 #: seconds between two looks for sources that were never polled, while there are some and while there are none
@@ -60,7 +63,7 @@ class Claiming:
         self._clock, self._unrecorded, self._hold = clock, unrecorded, hold
         #: who is claimed may wait so long for its host
         self._patience = hold
-        self.lines = HostLines(polls, host_limits, clock, AHEAD // 2)
+        self.lines = HostLines(polls, host_limits, clock, AHEAD)
         self._stir_at = -math.inf
         #: when one of the hosts that had no room may have some
         self._free_at = math.inf
@@ -159,6 +162,12 @@ class Claiming:
         free: dict[int, int] = {}
         full = np.zeros(len(fleet.config.hosts), np.bool_)
         self._free_at = math.inf
+        # Nobody need be put in order whose host has no room: where one has most of those who are due, that is a lot.
+        crowds = np.bincount(scheduler.host[ready], minlength=len(full))
+        for host in np.flatnonzero(CROWD * crowds > len(ready)).tolist():
+            free[host] = self._host_room(fleet.config.hosts[host], now)
+            full[host] = free[host] < 1
+        ready = ready[~full[scheduler.host[ready]]] if full.any() else ready
         for _ in range(ROUNDS):
             head = self._in_order(ready, now, room + 1)
             for row, host in zip(head.tolist(), scheduler.host[head].tolist(), strict=True):
@@ -203,25 +212,29 @@ class Claiming:
         rows = fleet.rows([claim.source for claim in claims])
         fleet.take(rows)
         later: list[tuple[Claim, float]] = []
-        costs = scheduler.learner.columns.cost
-        by_source = dict(zip(scheduler.ids[rows].tolist(), rows.tolist(), strict=True))
+        costs, hosts, limits = scheduler.learner.columns.cost[rows], fleet.config.hosts, self._host_limits
+        known = zip(costs.tolist(), scheduler.host[rows].tolist(), strict=True)
+        by_source = dict(zip(scheduler.ids[rows].tolist(), known, strict=True))
+        purse = bucket or fleet.bucket
         for claim in claims:
-            row = by_source.get(claim.source)
-            if row is None:
+            about = by_source.get(claim.source)
+            if about is None:
                 # Added since the fleet was read: once it is known, it is polled.
                 fleet.outdated = True
                 later.append((claim, now))
                 continue
             # The allowance of first polls counts polls, the budget what they cost.
-            cost = float(costs[row]) if bucket is None else 1.0
-            purse = bucket or fleet.bucket
+            cost = about[0] if bucket is None else 1.0
             purse.spend(cost)
-            host = fleet.host(row, claim)
-            at = self._host_limits.slot(host, now, within=self._patience)
+            host = hosts[about[1]] or host_of(claim.address)
+            if not self.lines.at(host) and limits.at_once(host, now):
+                self._polls.start(claim, host)
+                continue
+            at = limits.slot(host, now, within=self._patience)
             if at > now + self._patience or self.lines.at(host) >= self.lines.longest(host):
                 later.append((claim, max(at, now + self._hold)))
                 purse.spend(-cost)
-            elif at <= now and self._host_limits.begin(host):
+            elif at <= now and limits.begin(host):
                 self._polls.start(claim, host)
             else:
                 self.lines.wait(claim, host, at, now)

@@ -18,7 +18,6 @@ from unstale.frozen import dataclass
 from unstale.ports import RateLimit
 
 WEEK = 7 * 86_400.0
-
 #: seconds for which a host that answers 429 or 503 without a date is left alone, doubled each time up to the last
 FIRST_PAUSE, LAST_PAUSE = 30.0, 3600.0
 #: seconds between those who come back to a host that was blocked
@@ -149,9 +148,22 @@ class HostLimits:
         host.active += 1
         return True
 
-    def end(self, name: str) -> None:
-        """A poll has ended."""
-        self.host(name).active -= 1
+    def at_once(self, name: str, now: float) -> bool:
+        """Whether a poll may begin this moment, and then it has: as `slot` and `begin`, where both are free."""
+        host = self.host(name)
+        rules = host.rules
+        if host.active >= rules.concurrency or host.slot > now or host.blocked > now or rules.hours:
+            return False
+        host.slot = now + host.spacing
+        host.active += 1
+        return True
+
+    def end(self, name: str, *, content: bool = False) -> None:
+        """A poll has ended; `content` if its answer has nothing to say of how the host wants to be treated."""
+        host = self.host(name)
+        host.active -= 1
+        if content and host.refusals:
+            self.heard(name, 0.0, refused=False, retry_after=None, spacing=0.0)
 
     def heard(
         self,
@@ -183,9 +195,8 @@ class HostLimits:
             if ours < 1.0:
                 host.blocked = max(host.blocked, now + min(rate_limit.seconds, WEEK))
         host.slot += (calls - 1) * host.spacing
-        pause = retry_after
-        if refused and pause is None:
-            pause = min(FIRST_PAUSE * 2.0**host.refusals, LAST_PAUSE)
+        undated = refused and retry_after is None
+        pause = min(FIRST_PAUSE * 2.0**host.refusals, LAST_PAUSE) if undated else retry_after
         if pause is not None:
             host.blocked = max(host.blocked, now + pause)
         host.refusals = host.refusals + 1 if refused else 0

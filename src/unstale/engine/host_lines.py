@@ -10,7 +10,7 @@ from unstale.engine.polling import PollsUnderWay
 from unstale.ports import Claim, Clock
 
 #: polls that may wait at one busy host, and how many times as many as it is polled at once if those are more
-LINE, LINES = 64, 4
+LINE, LINES = 64, 8
 
 
 class HostLines:

@@ -14,7 +14,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from unstale.addresses import host_of
 from unstale.core.checks import Floats
 from unstale.core.learning.siblings import siblings_of
 from unstale.core.learning.state import WIDTH, kept
@@ -200,10 +199,6 @@ class LoadedFleet:
     def rows(self, sources: Sequence[int]) -> Integers:
         """The rows of those of these sources that are known, rising."""
         return rows_of(self.scheduler, sources)
-
-    def host(self, row: int, claim: Claim) -> str:
-        """The host whose limits hold for a source."""
-        return self.config.hosts[int(self.scheduler.host[row])] or host_of(claim.address)
 
     def dear(self) -> None:
         """What polls cost was learned since: if it is much else, the fleet is read anew, for it has another pace."""

@@ -135,21 +135,27 @@ def entries_of(
     by_source = dict(zip(scheduler.ids[rows].tolist(), rows.tolist(), strict=True))
     mine = [outcome for outcome in batch if outcome.claim.source in by_source]
     which = np.array([by_source[outcome.claim.source] for outcome in mine], dtype=np.int64)
-    said = [changed_when(o.claim, o.answer, o.fetched) for o in mine]
-    columns, answered = scheduler.learner.columns, np.array([o.answer is not Answer.FAILED for o in mine], np.bool_)
+    fetched, answers = [o.fetched for o in mine], [o.answer for o in mine]
+    changed = np.array([answer is Answer.CHANGED for answer in answers], np.bool_)
+    said: list[float | None] = [None] * len(mine)
+    for i in np.flatnonzero(changed).tolist():
+        said[i] = changed_when(mine[i].claim, answers[i], fetched[i])
+    columns, answered = scheduler.learner.columns, np.array([one is not Answer.FAILED for one in answers], np.bool_)
     expected = columns.cost[which]
     used = expected if unit == POLLS else np.array([math.nan if o.by_peer else _used(unit, o.fetched) for o in mine])
     beyond = scheduler.pay(which, used, answered) if unit != POLLS else np.zeros(len(mine))
     learned = columns.cost[which]
+    times, peers = [f.polled_at for f in fetched], np.array([o.by_peer for o in mine], np.bool_)
+    waits = np.array([f.retry_after or 0.0 for f in fetched])
     due = scheduler.decide(
         which,
         answered,
-        np.array([o.fetched.polled_at for o in mine]),
-        np.array([o.answer is Answer.CHANGED for o in mine], dtype=np.bool_),
-        np.array([math.nan if at is None else at for at in said]),
-        np.array([max(o.fetched.polled_at + (o.fetched.retry_after or 0.0), o.fetched.not_before) for o in mine]),
-        np.array([o.by_peer for o in mine], dtype=np.bool_),
-        np.array([bool(o.fetched.via) and not o.by_peer for o in mine], dtype=np.bool_),
+        polled := np.array(times),
+        changed,
+        np.array(said, np.float64),
+        np.maximum(polled + waits, [f.not_before for f in fetched]),
+        peers,
+        np.array([f.via != "" for f in fetched], np.bool_) & ~peers,
     )
     beliefs, size = columns.rows[which].tobytes(), 8 * columns.rows.shape[1]
     costs, told = (expected + beyond).tolist(), scheduler.told[which].tolist()
@@ -158,20 +164,25 @@ def entries_of(
         Entry(
             o.claim,
             o.answer,
-            o.fetched.polled_at,
+            f.polled_at,
             at,
             beliefs[size * i : size * (i + 1)],
             when,
-            o.fetched.received,
-            o.fetched.reason,
+            f.received,
+            f.reason,
             o.body,
             cost,
-            o.fetched.requests,
-            None if math.isnan(by) else by,
-            None if math.isnan(new) else new,
+            f.requests,
+            # Whatever is not a number is not itself.
+            by if by == by else None,
+            new if new == new else None,
         )
-        for i, (o, at, when, cost, by, new) in enumerate(zip(mine, due.tolist(), said, costs, told, dear, strict=True))
+        for i, (o, f, at, when, cost, by, new) in enumerate(
+            zip(mine, fetched, due.tolist(), said, costs, told, dear, strict=True)
+        )
     ]
+    if not beyond.any():
+        return TaughtBatch(entries, mine, 0.0)
     beside = [first > 0.0 and math.isinf(o.claim.last) and not o.claim.failures for o in mine]
     return TaughtBatch(entries, mine, float(beyond[~np.array(beside, dtype=np.bool_)].sum()))
 

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from unstale.engine.clock import jumps_of
 from unstale.engine.host_limits import HostLimits
@@ -46,8 +47,7 @@ class PollsUnderWay:
     `look` polls a claimed source and never raises for what the source does; `begin` does so without being awaited,
     where it can; `content` says what counts in its body. Bodies of which only a part counts are parsed in `aside`,
     where that can be ended; without it in a thread. `kept` gives the newest copy. `ended` takes each outcome with its
-    host. A claim that `begins` refuses is let go: who refused it gives it back. So is one of which `look` found that it
-    was too late: `unbegun` hears of it.
+    host. A claim that `begins` refuses is let go, and its refuser gives it back; `unbegun` hears of one begun too late.
     """
 
     def __init__(
@@ -91,10 +91,7 @@ class PollsUnderWay:
         if not self._begins(claim, host):
             return
         begun = Begun(self._clock.now(), self._jumps())
-
-        def came(found: Fetched | Exception) -> None:
-            self._came(claim, host, begun, found)
-
+        came = partial(self._came, claim, host, begun)
         try:
             call_off = self._begin(claim, came)
         except Exception as error:
@@ -172,8 +169,8 @@ class PollsUnderWay:
         try:
             if isinstance(found, Exception):
                 raise found
-            judging = claim.options or unjudged(claim) or self._content(claim)
-            if found.body is not None and (judging or len(found.body) > LARGE):
+            data = found.body
+            if data is not None and (claim.options or unjudged(claim) or len(data) > LARGE or self._content(claim)):
                 self.under_way[claim.token] = claim, self._task(self._settle(claim, host, begun, found))
                 return
             answer, body = judge(claim, found, None)
@@ -221,16 +218,19 @@ class PollsUnderWay:
         if (jumped := self._jumps()) != begun.jumped:
             outcome = begun.dated(outcome, self._clock.now(), jumped)
         fetched = outcome.fetched
-        self.host_limits.end(host)
-        self.host_limits.heard(
-            host,
-            self._clock.now(),
-            refused=fetched.status in REFUSALS,
-            retry_after=fetched.retry_after,
-            spacing=fetched.spacing,
-            rate_limit=fetched.rate_limit,
-            calls=fetched.calls,
-        )
+        refused, told = fetched.status in REFUSALS, fetched.rate_limit
+        said = refused or told or fetched.retry_after is not None or fetched.spacing or fetched.calls != 1
+        self.host_limits.end(host, content=not said)
+        if said:
+            self.host_limits.heard(
+                host,
+                self._clock.now(),
+                refused=refused,
+                retry_after=fetched.retry_after,
+                spacing=fetched.spacing,
+                rate_limit=told,
+                calls=fetched.calls,
+            )
         self._ended(outcome, host)
         self._over_with(outcome.claim)
 

@@ -140,7 +140,7 @@ class Recorder:
     async def _record(self, batch: Sequence[PollOutcome]) -> None:
         sources = [outcome.claim.source for outcome in batch]
         jumped = self._jumps()
-        batch = [outcome.moved(jumped) for outcome in batch]
+        batch = [outcome if outcome.jumped == jumped else outcome.moved(jumped) for outcome in batch]
         scheduler = await self._learning.scheduler_for(sources)
         entries, mine, beyond = entries_of(scheduler, batch, self._learning.unit, self._learning.first_rate)
         held = await self._executor.do(lambda store: store.record(entries))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from itertools import product
+
 import pytest
 
 from unstale.addresses import host_of
+from unstale.calendar import parse_hours
 from unstale.engine.held_host_limits import HeldHostLimits
 from unstale.engine.host_limits import BREATH, FIRST_PAUSE, LAST_PAUSE, HostLimits, Rules, usual_rules
 from unstale.ports import HostWord, RateLimit
@@ -91,3 +96,35 @@ def test_a_worker_that_was_stopped_begins_one_poll_of_a_host_when_it_goes_on() -
     assert limits.begins("a", 15.0) == 15.0
     assert limits.latest("a", 15.0) == pytest.approx(15.055)
     assert [limits.begins("a", 15.0), limits.begins("a", 16.05)] == pytest.approx([16.1, 16.1])
+
+
+@pytest.mark.parametrize("limits", [HostLimits, HeldHostLimits])
+def test_at_once_is_slot_and_begin_where_both_are_free(limits: type[HostLimits]) -> None:
+    now = 1000.0
+    for spacing, active, slot, blocked, hours in product(
+        (0.0, 2.0), (0, 1, 2), (-math.inf, 999.0, now, 1001.0), (-math.inf, now, 1001.0), ("", "00:00-00:10")
+    ):
+        rules = Rules(spacing, 2, parse_hours(hours) if hours else ())
+        quick, slow = limits(lambda host, rules=rules: rules), limits(lambda host, rules=rules: rules)
+        for one in (quick, slow):
+            host = one.host("a")
+            host.active, host.slot, host.blocked = active, slot, blocked
+        before = replace(quick.host("a"))
+        if quick.at_once("a", now):
+            assert slow.slot("a", now) == now
+            assert slow.begin("a")
+            assert quick.host("a") == slow.host("a")
+        else:
+            # Nothing was promised to anybody.
+            assert quick.host("a") == before
+            assert hours or slow.slot("a", now) > now or not slow.begin("a")
+
+
+def test_an_answer_with_nothing_to_say_ends_a_row_of_refusals() -> None:
+    for limits in (HostLimits(), HeldHostLimits()):
+        assert limits.begin("a")
+        limits.heard("a", 0.0, refused=True, retry_after=None, spacing=0.0)
+        limits.end("a", content=True)
+        assert (limits.host("a").refusals, limits.host("a").active) == (0, 0)
+        # What workers say to each other of hosts tells of it.
+        assert not isinstance(limits, HeldHostLimits) or [word.refusals for word in limits.taken()] == [0]
