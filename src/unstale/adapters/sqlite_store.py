@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Literal
@@ -225,6 +225,14 @@ class SqliteStore(SqliteReplica):
         """A number that is another one once others have written; StoreLostError if the file is not ours any more."""
         self.check_file()
         return super().moved()
+
+    def close(self) -> None:
+        """Give back the file, which then holds everything by itself, as whoever copies it alone expects."""
+        with self._in_use, suppress(apsw.Error):
+            # Who closes last would do so too, but that may be a reader, who cannot. What others still read waits.
+            if self._db is not None:
+                self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        super().close()
 
     def _connect(self) -> apsw.Connection:
         return connect(self.path, create=self._create)

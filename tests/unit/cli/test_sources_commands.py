@@ -102,6 +102,14 @@ def test_adding_addresses() -> None:
     ]
 
 
+def test_the_file_holds_all_by_itself_once_a_command_has_ended(folder: Path) -> None:
+    """Who copies it alone has all of it: what is written ahead is in it by then, though a reader may close last."""
+    said(add, "https://a.org/", "https://b.org/")
+    said(edit, "https://a.org/", "--weight", "5")
+    (folder / "copy.db").write_bytes((folder / "unstale.db").read_bytes())
+    assert [(one.address, one.weight) for one in fleet("copy.db")] == [("https://a.org/", 5.0), ("https://b.org/", 1.0)]
+
+
 def test_known_sources_stay_unless_replaced() -> None:
     said(add, "https://a.org/", "--weight", "2")
     assert said(add, "https://a.org", "https://b.org/", "https://b.org/#x") == (
