@@ -585,7 +585,8 @@ def test_a_file_of_the_fifth_version_has_the_same_who_wait(tmp_path: Path) -> No
 def test_a_store_that_is_asked_for_a_few_does_not_read_the_others(store: SqliteStore) -> None:
     """A claim among some sources touches no table from its beginning to its end, however many there are."""
     assert store._db is not None
-    asked = sqlite_claims.column([1]), 1.0, 9
-    plan: Any = store._db.execute(f"EXPLAIN QUERY PLAN {sqlite_claims._DETAILS}", asked).fetchall()
-    steps = [detail for *_, detail in plan]
-    assert [step for step in steps if step.startswith("SCAN")] == ["SCAN w VIRTUAL TABLE INDEX 1:"], steps
+    for order, limit in (("", ()), (sqlite_claims._FOREMOST, (9,))):
+        asked = sqlite_claims.column([1]), 1.0, *limit
+        plan: Any = store._db.execute(f"EXPLAIN QUERY PLAN {sqlite_claims._DETAILS}{order}", asked).fetchall()
+        steps = [detail for *_, detail in plan]
+        assert [step for step in steps if step.startswith("SCAN")] == ["SCAN w VIRTUAL TABLE INDEX 1:"], steps
