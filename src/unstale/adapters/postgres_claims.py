@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from unstale.adapters.postgres_arrays import float8s, int8s
-from unstale.adapters.postgres_schema import Connection
+from unstale.adapters.postgres_schema import Connection, through_all
 from unstale.ports import Claim, Entry
 
 #: seconds by which the clocks of workers may differ
@@ -46,14 +46,15 @@ def take(
     if not sources:
         return []
     rows: Any = db.execute(
-        "WITH n AS (INSERT INTO claims SELECT source, nextval('tokens'), site, %s, %s, %s FROM schedule "
-        " WHERE source = ANY(%s::bigint[]) AND awake AND due <= %s ORDER BY due, source "
+        "WITH n AS (INSERT INTO claims SELECT source, nextval('tokens'), site, %s, %s, %s FROM schedule s "
+        f" WHERE source = ANY(%s::bigint[]) AND awake AND due <= %s AND {_UNCLAIMED} ORDER BY due, source "
         " ON CONFLICT (source) DO NOTHING RETURNING source, token) "
         "SELECT n.source, n.token, s.address, s.kind, w.due, s.options, b.last, b.failures, b.latest, b.version, "
         "c.etag, c.last_modified, c.fingerprint FROM n JOIN sources s ON s.id = n.source "
         "JOIN beliefs b ON b.source = n.source JOIN schedule w ON w.source = n.source "
-        "LEFT JOIN copies c ON c.source = b.source AND c.version = b.version ORDER BY n.token",
+        "LEFT JOIN copies c ON c.source = b.source AND c.version = b.version ORDER BY n.token".encode(),
         (now, now + lease, owner, int8s(sources), now if until is None else until),
+        binary=True,
     ).fetchall()
     by = now + 0.5 * lease
     return [Claim(*(*row[:5], json.loads(row[5]) if row[5] else {}, *row[6:], by)) for row in rows]
@@ -97,7 +98,8 @@ def spend(db: Connection, entries: Sequence[Entry]) -> set[int]:
 
 
 def waiting(db: Connection, until: float) -> list[tuple[int, float]]:
-    """Who waits and is due by then, longest overdue first."""
+    """Who waits and is due by then, longest overdue first. Inside a transaction."""
+    through_all(db)
     rows: Any = db.execute(
         f"SELECT source, due FROM schedule s WHERE awake AND due <= %s AND {_UNCLAIMED} ORDER BY due, source".encode(),
         (until,),
