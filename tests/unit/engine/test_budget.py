@@ -61,8 +61,8 @@ def test_bad_budgets_are_refused(rate: float, burst: float) -> None:
 
 @pytest.mark.parametrize(("workers", "least"), [(1, 0.98), (8, 0.9)])
 def test_what_chance_leaves_unspent_in_one_bucket_is_asked_of_the_plan(workers: int, least: float) -> None:
-    # Polls fall due by chance, as many as a plan asked for three seconds ago. With half a burst left in each bucket eight
-    # of them spent 83 % and one 97 %.
+    # Polls fall due by chance, as many as a plan asked for three seconds ago. With half a burst left in each bucket
+    # eight of them spent 83 % and one 97 %.
     rng, rate, seconds = np.random.default_rng(1), 20.0, 200
     share, burst = rate / workers, max(rate / workers, 2.0)
     level, waiting, asked, polls = np.zeros(workers), np.zeros(workers), [rate] * 3, 0.0
