@@ -16,25 +16,19 @@ if TYPE_CHECKING:
 _HEAD, _SIZE = struct.Struct("!iiIii"), struct.Struct("!i")
 
 
-class _Packed(bytes):
-    """An array of one type, as the server reads it."""
-
+class _Int8s(bytes):
     __slots__ = ()
 
 
-class _Int8s(_Packed):
+class _Int4s(bytes):
     __slots__ = ()
 
 
-class _Int4s(_Packed):
+class _Float8s(bytes):
     __slots__ = ()
 
 
-class _Float8s(_Packed):
-    __slots__ = ()
-
-
-class _Byteas(_Packed):
+class _Byteas(bytes):
     __slots__ = ()
 
 
