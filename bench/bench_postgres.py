@@ -16,6 +16,7 @@ from statistics import median
 
 import numpy as np
 import psycopg
+from numpy.typing import NDArray
 
 from harness import Table
 from unstale.adapters.postgres_crew import PostgresCrew
@@ -48,14 +49,17 @@ def server() -> Iterator[str]:
             running.cleanup()
 
 
-def claim_and_record(dsn: str, polls: int, owner: str, seed: int) -> None:
-    """Claim and record so many polls, 30 % of them with a new body of 2 kB."""
+def claim_and_record(dsn: str, polls: int, owner: str, seed: int, among: NDArray[np.int64]) -> None:
+    """Claim and record so many polls as a worker does, 30 % of them with a new body of 2 kB."""
     rng, store, belief = np.random.default_rng(seed), PostgresCrew(dsn), bytes(8 * WIDTH)
+    store.beat(owner, 0.0, 0.0, 1.0, {}, None)
+    mine = rng.permutation(among)
     texts = [rng.bytes(BODY // 2).hex().encode() for _ in range(100)]
     for n in range(polls // BATCH):
         now = 2.0 * SPREAD + n
         changed, waits = rng.random(BATCH) < CHANGED, rng.uniform(1.0, SPREAD, BATCH)
-        claims = store.claim(now, BATCH, lease=600.0, owner=owner)
+        claims = store.take(mine[BATCH * n : BATCH * (n + 1)].tolist(), lease=600.0, owner=owner)
+        assert len(claims) == BATCH
         entries = [
             Entry(
                 claim,
@@ -72,13 +76,14 @@ def claim_and_record(dsn: str, polls: int, owner: str, seed: int) -> None:
     store.close()
 
 
-def together(dsn: str, polls: int, processes: int, serial: Iterator[int]) -> Callable[[], None]:
-    """So many polls, divided among processes that have started already."""
+def together(dsn: str, polls: int, processes: int, serial: Iterator[int], ids: NDArray[np.int64]) -> Callable[[], None]:
+    """So many polls, divided among processes that have started already, each with sources of its own."""
 
     def run() -> None:
         jobs = [
             multiprocessing.get_context("fork").Process(
-                target=claim_and_record, args=(dsn, polls // processes, f"bench {i}", next(serial))
+                target=claim_and_record,
+                args=(dsn, polls // processes, f"bench {i}", next(serial), ids[i::processes]),
             )
             for i in range(processes)
         ]
@@ -167,7 +172,7 @@ def main() -> None:
         store.add([Listing(f"https://host-{n % 9973}.example/{n:x}") for n in range(options.sources)], 0.0)
         table.fact("seconds to add all", f"{time.perf_counter() - begun:.1f}", "60 for 1,000,000")
         begun = time.perf_counter()
-        store.fleet(WIDTH)
+        ids = store.fleet(WIDTH).source
         table.fact("seconds to read the fleet in columns", f"{time.perf_counter() - begun:.1f}", "-")
         with psycopg.connect(dsn, autocommit=True) as db:
             # Due times in no order, as they are after a while.
@@ -178,7 +183,7 @@ def main() -> None:
             f"{options.polls:,} polls",
             {
                 "bare inserts": inserting(dsn, options.polls),
-                **{f"claim and record, {n} processes": together(dsn, options.polls, n, serial) for n in (1, 4)},
+                **{f"claim and record, {n} processes": together(dsn, options.polls, n, serial, ids) for n in (1, 4)},
             },
             reference="bare inserts",
             rounds=options.rounds,
@@ -188,7 +193,7 @@ def main() -> None:
         with psycopg.connect(dsn, autocommit=True) as db:
             for name, updated, hot in db.execute(
                 "SELECT relname, n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE schemaname = 'unstale' "
-                "AND relname IN ('beliefs', 'claims') ORDER BY 1"
+                "AND relname IN ('beliefs', 'schedule') ORDER BY 1"
             ):
                 table.fact(f"{name}: updates, of them in place", f"{updated:,}, {hot:,}", "-")
         few = PostgresCrew(dsn, schema="workers")

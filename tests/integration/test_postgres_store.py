@@ -496,3 +496,14 @@ def test_what_polls_change_is_written_in_its_place(server: Postgres, opened: Cal
     assert updated["claims"] == (0, 0)
     assert updated["schedule"][0] == updated["beliefs"][0] == 40 * 40
     assert updated["beliefs"][1] > 0.9 * updated["beliefs"][0]
+
+
+def test_what_changes_at_every_poll_is_in_no_index(opened: Any) -> None:
+    rows = opened().at_once(
+        lambda db: db.execute(
+            "SELECT DISTINCT i.indrelid::regclass::text, a.attname FROM pg_index i JOIN pg_attribute a "
+            "ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey) "
+            "WHERE i.indrelid IN ('schedule'::regclass, 'beliefs'::regclass)"
+        ).fetchall()
+    )
+    assert sorted(rows) == [("beliefs", "source"), ("schedule", "source")]

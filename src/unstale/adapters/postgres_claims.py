@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from unstale.adapters.postgres_schema import Connection
+from unstale.adapters.postgres_arrays import float8s, int8s
+from unstale.adapters.postgres_schema import Connection, through_all
 from unstale.ports import Claim, Entry
 
 #: seconds by which the clocks of workers may differ
@@ -45,14 +46,15 @@ def take(
     if not sources:
         return []
     rows: Any = db.execute(
-        "WITH n AS (INSERT INTO claims SELECT s.source, nextval('tokens'), s.site, %s, %s, %s "
-        f" FROM schedule s WHERE s.source = ANY(%s::bigint[]) AND s.awake AND s.due <= %s AND {_UNCLAIMED} "
-        " ORDER BY s.due, s.source ON CONFLICT (source) DO NOTHING RETURNING source, token) "
+        "WITH n AS (INSERT INTO claims SELECT source, nextval('tokens'), site, %s, %s, %s FROM schedule s "
+        f" WHERE source = ANY(%s::bigint[]) AND awake AND due <= %s AND {_UNCLAIMED} ORDER BY due, source "
+        " ON CONFLICT (source) DO NOTHING RETURNING source, token) "
         "SELECT n.source, n.token, s.address, s.kind, w.due, s.options, b.last, b.failures, b.latest, b.version, "
         "c.etag, c.last_modified, c.fingerprint FROM n JOIN sources s ON s.id = n.source "
         "JOIN beliefs b ON b.source = n.source JOIN schedule w ON w.source = n.source "
         "LEFT JOIN copies c ON c.source = b.source AND c.version = b.version ORDER BY n.token".encode(),
-        (now, now + lease, owner, [int(source) for source in sources], now if until is None else until),
+        (now, now + lease, owner, int8s(sources), now if until is None else until),
+        binary=True,
     ).fetchall()
     by = now + 0.5 * lease
     return [Claim(*(*row[:5], json.loads(row[5]) if row[5] else {}, *row[6:], by)) for row in rows]
@@ -63,8 +65,12 @@ def set_due(db: Connection, moves: Mapping[int, tuple[float, float | None]]) -> 
     db.execute(
         "UPDATE schedule s SET due = n.due FROM (SELECT s.source, m.due, m.was FROM schedule s JOIN "
         " unnest(%s::bigint[], %s::float8[], %s::float8[]) m(source, due, was) USING (source) "
-        " ORDER BY s.source FOR UPDATE OF s) n WHERE s.source = n.source AND s.due = coalesce(n.was, s.due)",
-        (list(moves), [time for time, _ in moves.values()], [old for _, old in moves.values()]),
+        " ORDER BY s.source FOR UPDATE OF s) n WHERE s.source = n.source AND n.was IN (s.due, 'NaN')",
+        (
+            int8s(list(moves)),
+            float8s([time for time, _ in moves.values()]),
+            float8s([old for _, old in moves.values()]),
+        ),
     )
 
 
@@ -92,7 +98,8 @@ def spend(db: Connection, entries: Sequence[Entry]) -> set[int]:
 
 
 def waiting(db: Connection, until: float) -> list[tuple[int, float]]:
-    """Who waits and is due by then, longest overdue first."""
+    """Who waits and is due by then, longest overdue first. Inside a transaction."""
+    through_all(db)
     rows: Any = db.execute(
         f"SELECT source, due FROM schedule s WHERE awake AND due <= %s AND {_UNCLAIMED} ORDER BY due, source".encode(),
         (until,),
@@ -108,6 +115,6 @@ def _spent(db: Connection, held: list[tuple[int, int]], owner: str | None) -> se
     rows: Any = db.execute(
         "DELETE FROM claims c USING unnest(%s::bigint[], %s::bigint[]) n(source, token) "
         "WHERE c.source = n.source AND c.token = n.token AND c.owner = coalesce(%s, c.owner) RETURNING c.token",
-        (list(sources), list(tokens), owner),
+        (int8s(sources), int8s(tokens), owner),
     ).fetchall()
     return {token for (token,) in rows}

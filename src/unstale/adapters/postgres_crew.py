@@ -186,16 +186,18 @@ def wanted_shares(rate: float, members: Sequence[tuple[float, float]]) -> list[f
 
     >>> wanted_shares(10.0, [(0.0, 3.0), (0.0, 1.0)]), wanted_shares(10.0, [(0.0, 0.0), (0.0, 0.0)])
     ([7.25, 2.75], [5.0, 5.0])
-    >>> wanted_shares(10.0, [(7.0, 3.0), (3.0, 1.0)])
-    [7.0, 3.0]
+    >>> wanted_shares(10.0, [(7.0, 3.0), (3.0, 1.0)]), wanted_shares(10.0, [(7.0, 3.0), (2.6, 1.0)])
+    ([7.0, 3.0], [7.29, 2.71])
     """
     if not members:
         return []
     whole, even = sum(demand for _, demand in members), rate / len(members)
     found = [0.1 * even + 0.9 * rate * demand / whole if whole > 0.0 else even for _, demand in members]
     before = [share for share, _ in members]
-    near = all(abs(share - new) <= 0.2 * new for share, new in zip(before, found, strict=True))
-    return before if near and abs(sum(before) - rate) <= 1e-9 * rate else found
+    if not rate > 0.0 or any(abs(share - new) > 0.2 * new for share, new in zip(before, found, strict=True)):
+        return found
+    # What nobody has yet is shared out, and nobody lets go of anything for it.
+    return [share + (rate - sum(before)) * new / rate for share, new in zip(before, found, strict=True)]
 
 
 def granted(rate: float, wanted: Sequence[float], members: Sequence[tuple[float, float]]) -> list[float]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from unstale.adapters import postgres_copies, postgres_entries, postgres_outbox
 from unstale.adapters.feed_versions import Told
+from unstale.adapters.postgres_arrays import byteas, float8s, int4s, int8s
 from unstale.adapters.postgres_columns import PRICE
 from unstale.adapters.postgres_observations import checkpoint, observe
 from unstale.adapters.postgres_schema import Connection
@@ -29,28 +30,28 @@ def record(
     kept = postgres_copies.keep(db, mine, versions)
     numbered = [kept.get(e.claim.source, (e.claim.version, None)) for e in mine]
     made = [answered(e) for e in mine]
-    sources = [e.claim.source for e in mine]
+    sources = int8s([e.claim.source for e in mine])
     db.execute(
-        "UPDATE beliefs b SET last = n.last, found = least(n.bound, coalesce(n.found, b.found)), "
+        "UPDATE beliefs b SET last = n.last, found = least(n.bound, coalesce(nullif(n.found, 'NaN'), b.found)), "
         "failures = n.failures, latest = n.token, version = n.version, belief = coalesce(n.belief, b.belief) "
         "FROM unnest(%s::bigint[], %s::bigint[], %s::float8[], %s::float8[], %s::float8[], "
-        " %s::int[], %s::int[], %b::bytea[]) n(source, token, last, bound, found, failures, version, belief) "
+        " %s::int[], %s::int[], %s::bytea[]) n(source, token, last, bound, found, failures, version, belief) "
         "WHERE b.source = n.source",
         (
             sources,
-            [e.claim.token for e in mine],
-            [one.last for one in made],
-            [one.bound for one in made],
-            [one.found for one in made],
-            [one.failures for one in made],
-            [version for version, _ in numbered],
-            [e.belief for e in mine],
+            int8s([e.claim.token for e in mine]),
+            float8s([one.last for one in made]),
+            float8s([one.bound for one in made]),
+            float8s([one.found for one in made]),
+            int4s([one.failures for one in made]),
+            int4s([version for version, _ in numbered]),
+            byteas([e.belief for e in mine]),
         ),
     )
     db.execute(
         "UPDATE schedule s SET due = n.due FROM unnest(%s::bigint[], %s::float8[]) n(source, due) "
         "WHERE s.source = n.source",
-        (sources, [float(e.due) for e in mine]),
+        (sources, float8s([e.due for e in mine])),
     )
     if dear := [(e.claim.source, e.learned) for e in mine if e.learned is not None]:
         db.execute(

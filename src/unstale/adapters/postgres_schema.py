@@ -16,6 +16,7 @@ import psycopg
 from psycopg import errors, sql
 from psycopg.conninfo import conninfo_to_dict
 
+from unstale.adapters import postgres_arrays
 from unstale.adapters.postgres_tables import MIGRATIONS
 from unstale.errors import InputError, StoreError, require, sentence
 
@@ -69,6 +70,7 @@ def connect(dsn: str, name: str, schema: str, *, idle: float = 0.0) -> Connectio
             tcp_user_timeout=20_000,
             autocommit=True,
         )
+        postgres_arrays.register(db)
         try:
             version = db.info.server_version // 10_000
             if version < OLDEST:

@@ -126,7 +126,7 @@ class PostgresStore(PostgresReplica):
 
     def waiting(self, until: float) -> list[tuple[int, float]]:
         """Who waits and is due by then, longest overdue first."""
-        return self._read(lambda db: postgres_claims.waiting(db, until))
+        return self.at_once(lambda db: postgres_claims.waiting(db, until))
 
     def record(
         self, entries: Sequence[Entry], *, settings: Mapping[str, bytes] | None = None, price: Price | None = None

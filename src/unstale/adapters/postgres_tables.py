@@ -2,7 +2,7 @@
 
 Rules of this file:
 1. Steps are only ever appended: a store of any version goes through those that it has not seen.
-2. What changes at every poll has no index that changes with it, but the one by due times.
+2. What changes at every poll has no index that changes with it: it is updated in its place.
 """
 
 from __future__ import annotations
@@ -149,10 +149,17 @@ ALTER TABLE hosts DROP COLUMN free_at, DROP COLUMN pile;
 ALTER TABLE schedule DROP COLUMN sent, DROP COLUMN span;
 """
 
+_V10 = """
+-- who holds a source knows when it is due: without an index by that a due time is moved in its place, at every poll and
+-- with every price
+DROP INDEX soonest;
+ALTER TABLE schedule SET (fillfactor = 60);
+"""
+
 #: what a poll of a source costs: what is stated, or what was found
 COST = "CASE WHEN cost = 1 THEN coalesce(learned, cost) ELSE cost END"
 #: shards of a store, and that of a source: its host's, or one by its own number where it has no host
 SHARDS = 1024
 OF_SOURCE = "CASE WHEN h.name = '' THEN (w.source & 1023)::integer ELSE h.shard END"
 #: the step from version i to version i + 1
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7, _V8, _V9)
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7, _V8, _V9, _V10)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from unstale.core.checks import number
+from unstale.keeper.spending import left_over
+from unstale.ports import CrewMember
 
 
 class Bucket:
@@ -47,3 +51,8 @@ class Bucket:
         if short <= 0.0:
             return 0.0
         return short / self.rate if self.rate > 0.0 else float("inf")
+
+
+def spare_of(crew: Sequence[CrewMember], cost: float) -> float:
+    """What is in workers' buckets beyond what should be left there, where polls usually cost so much."""
+    return sum(one.level - left_over(one.burst, one.share, cost) for one in crew)

@@ -125,13 +125,15 @@ class HeldClaiming(Claiming):
         scheduler.put_back(rows, np.array([known[int(source)] for source in scheduler.ids[rows]]))
 
     def _in_order(self, ready: Integers, now: float, most: int) -> Integers:
-        scheduler = self._held.scheduler
-        new = np.intersect1d(ready, never_polled(scheduler))
-        sent = np.setdiff1d(np.intersect1d(ready, self._held.rows(list(self._held.sent))), new)
+        scheduler, ahead = self._held.scheduler, np.zeros(len(self._held.taken), np.bool_)
+        ahead[never_polled(scheduler)] = True
+        new = ready[ahead[ready]]
         places = {source: place for place, source in enumerate(self._held.sent)}
+        sent = ready[np.isin(ready, self._held.rows(list(places)), kind="table") & ~ahead[ready]] if places else new[:0]
         sent = np.array(sorted(sent.tolist(), key=lambda row: places[int(scheduler.ids[row])]), np.int64)
-        first = np.concatenate([new, sent])
-        return np.concatenate([first, super()._in_order(np.setdiff1d(ready, first), now, most)])[:most]
+        ahead[sent] = True
+        others = super()._in_order(ready[~ahead[ready]], now, most)
+        return np.concatenate([new, sent, others])[:most]
 
     async def _claim(self, wanted: list[int], now: float) -> list[Claim]:
         config = self._held.config

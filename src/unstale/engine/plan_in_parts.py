@@ -88,6 +88,11 @@ class PlanInParts:
                 self.parts.count_hosts(await self._executor.do(lambda store: store.hosts()))
         return self._census.sources > self._most
 
+    @property
+    def usual(self) -> float:
+        """What a poll costs on average."""
+        return self._census.cost / max(self._census.sources, 1)
+
     async def plan(
         self, config: EngineConfig, about: FleetColumns, lessons: Sequence[Lesson], now: float, spare: float
     ) -> LargePlan:
@@ -96,8 +101,7 @@ class PlanInParts:
             self._promises = await self._executor.do(lambda store: promised(store, config.contracts))
             self._promised_at = now
         scale = self._census.cost / config.budget if self._census.cost > 0.0 else 1.0
-        usual = self._census.cost / max(self._census.sources, 1)
-        look = seconds_to_next_look(np.array([usual]), scale, config.rate)
+        look = seconds_to_next_look(np.array([self.usual]), scale, config.rate)
         if not self._price > 0.0:
             self._price = about.price.price if about.price is not None and about.price.price > 0.0 else scale
         self.parts.take_up(unpacked(await self._executor.do(lambda store: store.tallies())))

@@ -20,6 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from unstale.core.learning.state import WIDTH
+from unstale.engine.budget import spare_of
 from unstale.engine.clock import Jumps
 from unstale.engine.config import LATEST, EngineConfig, scheduler_of
 from unstale.engine.contracts import bounded, promised
@@ -180,7 +181,7 @@ class Planner:
         scheduler.due_at[busy] = np.inf
         until = max(next_plan(scheduler, config, now), now + min(PART * self._took, LATEST))
         taught = lessons if self._pricer.will_review(now, standing.settings) else []
-        spare = sum(member.level - 0.5 * member.burst for member in self._crew)
+        spare = spare_of(self._crew, float(scheduler.learner.columns.cost.mean()))
         found = await self._pricer.find(
             scheduler, config, now=now, until=until, spare=spare, known=standing.settings, lessons=taught
         )
@@ -209,7 +210,7 @@ class Planner:
         session = self._session
         about, lessons = await self._executor.do(lambda store: (store.part(WIDTH, -1, 0, 1), store.lessons()))
         self._config = config = self._told_by(about.settings)
-        spare = sum(member.level - 0.5 * member.burst for member in self._crew)
+        spare = spare_of(self._crew, self._large.usual)
         found = await self._large.plan(config, about, lessons, now, spare)
         news, pulse = await self._news(about, found.sample, now)
         settings = found.settings | self._told(found.sample, news or about.price, now, found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from unstale.core.checks import Floats, number
@@ -13,6 +15,8 @@ from unstale.units import DAY, parse_duration, parse_rate
 PACE, FEWEST, SOONEST, LATEST = 0.02, 20.0, 1.0, 3600.0
 #: polls that may be made at once after a pause, unless it is said otherwise, and in seconds of the budget
 BURST, BURST_SECONDS = 20.0, 1.0
+#: seconds until all go by a new price, and standard deviations that a bucket leaves for what falls due meanwhile
+HEARD, CHANCE = 3.0, 2.0
 
 
 def usual_burst(cost: Floats, rate: float) -> float:
@@ -25,6 +29,18 @@ def seconds_to_next_look(cost: Floats, mean_interval: float, rate: float) -> flo
     """Seconds after which the price is looked at again, at a budget of so much cost per second."""
     usual = float(cost.mean()) if len(cost) else 1.0
     return min(max(PACE * mean_interval, FEWEST * usual / rate, SOONEST), LATEST)
+
+
+def left_over(burst: float, rate: float, cost: float) -> float:
+    """What a plan leaves in a bucket: half a burst, less where chance would make it run over, even a debt.
+
+    Polls fall due by chance as plans see it: so many more or fewer than were meant have come until the next price is
+    gone by. What runs over is lost, what falls due and is not paid yet is polled a moment later.
+
+    >>> left_over(1000.0, 1000.0, 1.0), round(left_over(2.5, 2.5, 1.0), 2)
+    (500.0, -2.98)
+    """
+    return min(0.5 * burst, burst - CHANCE * math.sqrt(cost * rate * HEARD))
 
 
 def per_second(budget: float | str, name: str = "budget") -> float:
