@@ -50,7 +50,7 @@ def tree(folder: Path, name: str, read_only: bool) -> Iterator[Path]:
     for path in filter(None, listed.decode().split("\0")):
         if (ROOT / path).exists():
             (place / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / path, place / path)
+            shutil.copy2(ROOT / path, place / path)
     if read_only:
         for path in (*place.rglob("*"), place):
             path.chmod(path.stat().st_mode & ~0o222)
@@ -100,11 +100,30 @@ def opened(python: Path, folder: Path) -> tuple[Path, dict[str, str]]:
     return made, given
 
 
+@contextmanager
+def fresh(folder: Path) -> Iterator[Path]:
+    """An empty folder that everybody reads, under the same name for every row: so what is compiled serves again."""
+    folder.mkdir(mode=0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def compiled_by(user: str, base: Path) -> dict[str, str]:
+    """Where a user keeps what Python and numba have compiled, from row to row."""
+    place = base / f"compiled by {user}"
+    if not place.exists():
+        place.mkdir()
+        if user != "us":
+            shutil.chown(place, user)
+    return {"PYTHONPYCACHEPREFIX": str(place / "python"), "NUMBA_CACHE_DIR": str(place / "numba")}
+
+
 def run(row: Row, tests: list[str], examples: bool, log: Path) -> tuple[int, str, float]:
     """Run the fast tests, with examples if told, under these conditions; exit code, what pytest says, and seconds."""
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everywhere", ignore_cleanup_errors=True)))
-        folder.chmod(0o755)
+        folder = stack.enter_context(fresh(log.parent / "row"))
         python = environment_of(row["python"].environment["PYTHON"])
         place = stack.enter_context(tree(folder, row["folder"].name, "read-only" in row["user"].name))
         given = dict(os.environ)
@@ -118,6 +137,7 @@ def run(row: Row, tests: list[str], examples: bool, log: Path) -> tuple[int, str
             as_user = {"user": "nobody", "group": 65534, "extra_groups": []}
             python, found = opened(python, folder)
             given |= {"HOME": str(folder / "home"), "TMPDIR": str(folder / "home"), **found}
+        given |= compiled_by("nobody" if as_user else "us", log.parent)
         # The sources of this place, not those that the environment was made for; what is compiled is kept apart.
         given["PYTHONPATH"] = os.pathsep.join([str(place / "src"), str(place / "tests")])
         given["PATH"] = f"{python.parent}{os.pathsep}{given['PATH']}"
@@ -159,7 +179,8 @@ def main() -> int:
     kinds = list(chosen[0])
     widths = [max(len(kind), *(len(row[kind].name) for row in chosen)) for kind in kinds]
     print("  ".join(kind.ljust(width) for kind, width in zip(kinds, widths, strict=True)), flush=True)
-    logs, failed = Path(tempfile.mkdtemp(prefix="everywhere-logs")), 0
+    logs, failed = Path(tempfile.mkdtemp(prefix="everywhere")), 0
+    logs.chmod(0o755)
     shown_on = {"as it is"}
     for number, row in enumerate(chosen):
         print("  ".join(row[kind].name.ljust(width) for kind, width in zip(kinds, widths, strict=True)), end="")

@@ -111,7 +111,7 @@ def origin(
     )
     for words, file in (("The requests are in", log), ("The changes are in", truth)):
         if file is not None:
-            say.print(f"{words} {file}.", highlight=False, markup=False)
+            say.print(f"{words} {file}.", highlight=False, markup=False, soft_wrap=True)
 
 
 async def _serve(serving: Origin, seconds: float | None, as_json: bool) -> None:

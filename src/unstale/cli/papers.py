@@ -158,4 +158,4 @@ def _print(findings: Findings, file: Path | None, seconds: float) -> None:
                     )
         out.print(table)
     if file is not None:
-        out.print(f"The report is in {file} ({seconds:.0f} s).", highlight=False)
+        out.print(f"The report is in {file} ({seconds:.0f} s).", highlight=False, markup=False, soft_wrap=True)

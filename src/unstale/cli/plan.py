@@ -141,7 +141,7 @@ def plan(
             drawn = made.curve()
     _print(made, summary, drawn, curve, explain, as_json)
     if output and not as_json:
-        console().print(f"The full plan is in {output}.", highlight=False)
+        console().print(f"The full plan is in {output}.", highlight=False, markup=False, soft_wrap=True)
 
 
 @click.command()
@@ -202,7 +202,9 @@ def _in_parts(
         return
     _print_parts(made)
     if output:
-        console().print(f"The full plan is in {output}: {many(made.files, 'file')}.", highlight=False)
+        console().print(
+            f"The full plan is in {output}: {many(made.files, 'file')}.", highlight=False, markup=False, soft_wrap=True
+        )
 
 
 def _print_parts(made: PartsPlan) -> None:

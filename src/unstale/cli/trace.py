@@ -158,7 +158,8 @@ def _print(summary: dict[str, Any], problems: Problems, output: str | None) -> N
         grid.add_row("problems" if line is said[0] else "", line)
     out.print(grid, highlight=False, markup=False)
     where = f"The trace is in {output}." if output else "Write the trace to a file with -o trace.parquet."
-    out.print(where, highlight=False, markup=False)
+    # A path is never torn apart: it is there to be copied.
+    out.print(where, highlight=False, markup=False, soft_wrap=True)
 
 
 def _shown(t: float) -> str:

@@ -155,6 +155,12 @@ def test_plan_reads_standard_input_and_json_lines(tmp_path: Path) -> None:
     assert max(want["certificate"].values()) < 1e-9
 
 
+def test_where_a_plan_is_can_be_copied_however_long_and_odd_its_name(fleet: Path, tmp_path: Path) -> None:
+    """Neither torn apart at the end of a line nor taken for markup."""
+    place = tmp_path / f"of [bold] {'x' * 90}.csv"
+    assert f"The full plan is in {place}.\n" in run("plan", str(fleet), "--budget", "20", "-o", str(place)).stdout
+
+
 def test_plan_with_target_caps_explanation_and_curve(fleet: Path, tmp_path: Path) -> None:
     got = data("plan", str(fleet), "--target", "freshness=0.9")
     assert got["freshness"] == pytest.approx(0.9)
