@@ -61,7 +61,7 @@ def _waits(intensity: Floats, rate: float, price: float, farthest: int, average:
     ahead, wait = np.zeros(WEEK + farthest + 1), np.ones(WEEK, np.int64)
     for _ in range(_ROUNDS):
         for _ in range(_SWEEPS):
-            lowest = ahead.min()
+            lowest = float(ahead.min())
             for back in range(WEEK):
                 p = WEEK - 1 - back
                 least = math.inf
