@@ -197,6 +197,8 @@ def main() -> int:
                 # Where it runs unattended the log is gone with the machine.
                 print(f"\n{log.read_text(errors='replace')[-SHOWN:]}", end="")
         print(flush=True)
+    for place in logs.glob("compiled by *"):
+        shutil.rmtree(place, ignore_errors=True)
     return 1 if failed else 0
 
 
