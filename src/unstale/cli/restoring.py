@@ -75,9 +75,13 @@ def _copied(backup: Path, draft: Path) -> Sequence[str]:
         )
     _remove(draft)
     shutil.copyfile(backup, draft)
-    copied = SqliteStore(draft, create=False)
-    problems = copied.verify()
-    copied.close()
+    try:
+        copied = SqliteStore(draft, create=False)
+        problems = copied.verify()
+        copied.close()
+    except StoreError as error:
+        # Whoever restores knows the backup by its own name.
+        raise StoreError(str(error).replace(f"store {str(draft)!r}", f"backup {str(backup)!r}")) from None
     with draft.open("rb+") as written:
         os.fsync(written.fileno())
     return problems

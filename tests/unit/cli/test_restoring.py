@@ -166,7 +166,11 @@ def test_what_is_damaged_or_in_use_is_not_put_in_place(store: Path, tmp_path: Pa
     flip(kept, 1)
     assert "is damaged" in str(call(restore, store, str(kept)).exception)
     (tmp_path / "text.db").write_text("no store")
-    assert isinstance(call(restore, store, str(tmp_path / "text.db")).exception, StoreError)
+    refused = call(restore, store, str(tmp_path / "text.db")).exception
+    # By the name that was given, not by that of the copy that is looked at.
+    assert isinstance(refused, StoreError)
+    assert f"backup '{tmp_path / 'text.db'}' is damaged" in str(refused)
+    assert ".restored" not in str(refused)
     assert isinstance(call(restore, store, str(tmp_path / "none.db")).exception, StoreError)
     assert store.read_bytes() == original
     assert call(restore, store, str(kept), "--anyway").exit_code == 0
