@@ -111,7 +111,7 @@ CAMPAIGNS = {
     ),
     "canaries": Campaign("canaries", "canaries", 1, 1, ("shows a secret", "sources refused"), 1, measured=True),
     "slow": Campaign("served", "slow", 2_000, 2_000, _SLOW, 200, measured=True),
-    "cases": Campaign("served", "cases", 10_000, 10_000, ("breaches",), 300, measured=True),
+    "cases": Campaign("served", "cases", 10_000, 1_000, ("breaches",), 300),
     "renders": Campaign("renders", "renders", 20_000, 1_000, ("scripts that ran",), 200),
     "workers": Campaign("workers", "faults", 1_000, 20, _CREW, 10),
     "flips": Campaign("flips", "flips", 1_000, 50, ("wrong bytes served",)),
