@@ -86,6 +86,7 @@ _SIMULATED = (
     "broken beliefs",
 )
 _LIARS = ("bogus", "of the future", "honest ones left alone", "asked without end")
+_BETWEEN = ("not as fresh again", "wrong copies", "honest ones banned", "damaged")
 _SLOW = ("health over 1 s", "health not told", "over 64 MB more")
 CAMPAIGNS = {
     "kills": Campaign("kills", "polling", 10_000, 50, _KILLED),
@@ -111,7 +112,7 @@ CAMPAIGNS = {
     ),
     "canaries": Campaign("canaries", "canaries", 1, 1, ("shows a secret", "sources refused"), 1, measured=True),
     "slow": Campaign("served", "slow", 2_000, 2_000, _SLOW, 200, measured=True),
-    "cases": Campaign("served", "cases", 10_000, 10_000, ("breaches",), 300, measured=True),
+    "cases": Campaign("served", "cases", 10_000, 1_000, ("breaches",), 300),
     "renders": Campaign("renders", "renders", 20_000, 1_000, ("scripts that ran",), 200),
     "workers": Campaign("workers", "faults", 1_000, 20, _CREW, 10),
     "flips": Campaign("flips", "flips", 1_000, 50, ("wrong bytes served",)),
@@ -127,6 +128,11 @@ CAMPAIGNS = {
     "hostile": Campaign("hostile", "hostile", 120, 120, (), 10, ("percent kept", 95), True),
     "memory": Campaign("memory", "memory", 1, 1, ("over 256 MB of its own",), 1, measured=True),
     "network": Campaign("network", "network", 500, 500, ("miscounted", "wrong copies", "damaged"), 60, measured=True),
+    "database network": Campaign("network", "database", 500, 100, _CREW, 40),
+    "replica network": Campaign("network", "replicas", 500, 100, _BETWEEN, 40),
+    "branches": Campaign(
+        "branches", "branches", 1, 1, ("important branches not taken",), 1, ("percent of branches", 95), measured=True
+    ),
     "soak": Campaign("long", "soak", 365, 365, _GROWN, 30, measured=True),
     "overload": Campaign("overload", "overload", 3, 3, _OVERLOAD, 3, measured=True),
     "fuzzing": Campaign("__main__", "_fuzzing", 600, 600, ("broken",), 2, measured=True),
@@ -197,9 +203,9 @@ def main() -> int:
     wrong = []
     if not given.page:
         with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
-            # Fuzzing takes its seconds for each of the parsers: a short campaign leaves it to `make fuzz`.
-            short = given.share < 0.1
-            for name in given.names or [name for name in CAMPAIGNS if not (short and name == "fuzzing")]:
+            # Fuzzing takes its seconds for each of the parsers, watched tests take minutes: no short campaign.
+            left = ("fuzzing", "branches") if given.share < 0.1 else ()
+            for name in given.names or [name for name in CAMPAIGNS if name not in left]:
                 until = time.monotonic() + 60.0 * given.minutes
                 wrong += campaign(name, given.share, Path(folder), kept, figures, until)
     write_page(kept, page)

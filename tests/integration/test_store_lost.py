@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.compose import Application, alone
+from unstale.cli.service import engine_runs, read_store, write_store
 from unstale.cli.settings import load
 from unstale.errors import StoreError, StoreLostError
 from unstale.ports import Listing
@@ -40,6 +43,15 @@ def _overwritten(path: Path) -> None:
         file.write(b"\xa5" * path.stat().st_size)
 
 
+def _without_log(path: Path) -> None:
+    Path(f"{path}-wal").unlink()
+
+
+def _older(path: Path) -> None:
+    """As `cp backup.db unstale.db` does: the same file, with what it held before."""
+    path.write_bytes(path.with_name("backup.db").read_bytes())
+
+
 def _filled(path: Path) -> SqliteStore:
     """A store whose pages are in its file, not in the log beside it."""
     store = SqliteStore(path)
@@ -55,7 +67,8 @@ def _filled(path: Path) -> SqliteStore:
         (_replaced, "was replaced"),
         (_cut, "was cut"),
         (_emptied, "was cut"),
-        (_overwritten, "is damaged or no database"),
+        (_overwritten, "was overwritten"),
+        (_without_log, "lost its log"),
     ],
 )
 def test_an_engine_notices_stops_and_does_not_begin_another_store(
@@ -92,6 +105,47 @@ def test_a_file_that_was_compacted_is_not_lost(tmp_path: Path) -> None:
     assert store.path.stat().st_size < before
     store.check_file()
     store.close()
+
+
+def test_an_older_copy_in_the_place_of_the_content_is_noticed(tmp_path: Path) -> None:
+    store = _filled(tmp_path / "unstale.db")
+    (tmp_path / "backup.db").write_bytes(store.path.read_bytes())
+    for n in range(3):
+        store.add([Listing(f"file:///{n}/{i}", kind="file") for i in range(900)], time.time())
+        store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # type: ignore[union-attr]
+        store.check_file()
+    _older(store.path)
+    with pytest.raises(StoreLostError, match="was overwritten"):
+        store.add([Listing("file:///nowhere/else", kind="file")], time.time())
+
+
+def test_looking_at_a_file_that_shrank_lets_go_of_no_lock(tmp_path: Path) -> None:
+    """By that lock, on 510 bytes that no store reaches, others see that somebody uses the file and its log."""
+    store = _filled(tmp_path / "unstale.db")
+    store.remove(range(1, 290))
+    for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+        store._db.execute(statement)  # type: ignore[union-attr]
+    store.check_file()
+    asked = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+b'), fcntl.LOCK_EX | fcntl.LOCK_NB, 510, 0x40000002)"
+    other = subprocess.run([sys.executable, "-c", asked, str(store.path)], capture_output=True, text=True)
+    assert "BlockingIOError" in other.stderr
+    store.close()
+
+
+def test_a_hard_link_opens_nothing_while_an_engine_writes_under_the_other_name(tmp_path: Path) -> None:
+    _filled(tmp_path / "unstale.db").close()
+    other = tmp_path / "same.db"
+    other.hardlink_to(tmp_path / "unstale.db")
+    mine, theirs = (load(None, store=str(path)) for path in (tmp_path / "unstale.db", other))
+    with alone(mine):
+        for opened in (read_store, write_store):
+            opened(mine).close()
+            with pytest.raises(StoreError, match=r"another name of the same file \(a hard link\)"):
+                opened(theirs)
+            opened(mine).close()
+        assert engine_runs(mine)
+    write_store(theirs).close()
+    read_store(theirs).close()
 
 
 @pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,8 @@ from unstale.adapters.sqlite_schema import connect_reading
 from unstale.errors import StoreError, StoreLostError, sentence
 from unstale.frozen import dataclass
 
+#: how a file of SQLite begins, and of its head: the size of a page, their number, the edition of its tables
+_MAGIC, _FIELDS = b"SQLite format 3\0", struct.Struct(">H10xI8xI")
 _DAMAGED = (apsw.NotADBError, apsw.CorruptError)
 
 
@@ -27,6 +31,7 @@ class SqliteFile:
         with worded(self.path, opening=True):
             self._db: apsw.Connection | None = self._connect()
             self._file = _File.of(self.path)
+            self._log, self._edition = _log_of(self._db), _Head.of(self._db).edition
 
     def moved(self) -> int:
         """A number that is another one once another process, or connection, has written: microseconds to ask.
@@ -71,7 +76,7 @@ class SqliteFile:
                 yield self._db
 
     def check_file(self) -> None:
-        """StoreLostError if the file is no longer the one that was opened, or was cut: microseconds."""
+        """StoreLostError if the file is no longer the one that was opened, or was cut or overwritten: microseconds."""
         with worded(self.path):
             try:
                 now = _File.of(self.path)
@@ -79,9 +84,30 @@ class SqliteFile:
                 raise self._lost("was deleted") from None
             if (now.device, now.number) != (self._file.device, self._file.number):
                 raise self._lost("was replaced by another file")
-            if now.size < self._file.size and _is_cut(self.path, now.size):
-                raise self._lost("was cut")
-            self._file = now
+            # While somebody else uses the connection the rest waits for the next time.
+            if self._in_use.acquire(blocking=False):
+                try:
+                    self._check_content(now.size, shrunk=now.size < self._file.size)
+                    self._file = now
+                finally:
+                    self._in_use.release()
+
+    def _check_content(self, size: int, *, shrunk: bool) -> None:
+        """The file begins as SQLite's do, holds what it says that it holds, and its log is the one that we write."""
+        if self._db is None:
+            return
+        head = _Head.of(self._db)
+        if shrunk and head.size > size:
+            raise self._lost("was cut")
+        if not head.follows(self._edition, shrunk=shrunk):
+            # Somebody else may be writing it at this instant, so that half of it is of before: it is looked at twice.
+            head = _Head.of(self._db)
+            if not head.follows(self._edition, shrunk=shrunk):
+                raise self._lost("was overwritten" if size else "was cut")
+        # Compacting writes the edition before it cuts the file: so it counts from one cut to the next.
+        self._edition = head.edition if shrunk else self._edition
+        if self._log is not None and _log_of(self._db) != self._log:
+            raise self._lost("lost its log, the file whose name ends in -wal,")
 
     def _lost(self, how: str) -> StoreLostError:
         remedy = "put it back, or restore a backup, and start again"
@@ -102,13 +128,36 @@ class _File:
         return cls(found.st_dev, found.st_ino, found.st_size)
 
 
-def _is_cut(path: Path, size: int) -> bool:
-    """Whether a file that shrank holds less than its own header says; one that was compacted does not."""
-    with path.open("rb") as file:
-        head = file.read(32)
-    page = int.from_bytes(head[16:18], "big")
-    pages = int.from_bytes(head[28:32], "big")
-    return len(head) < 32 or size < pages * (65536 if page == 1 else page)
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What a file says of itself: the size it has, and which edition of its tables, which grows when it is compacted.
+
+    It is read by SQLite's own handle. Closing another one would take away the locks by which other processes see that
+    this one uses the file and its log.
+    """
+
+    whole: bool
+    size: int
+    edition: int
+
+    @classmethod
+    def of(cls, db: apsw.Connection) -> _Head:
+        whole, data = db.read("main", 0, 0, 100)
+        page, pages, edition = _FIELDS.unpack_from(data, 16)
+        return cls(whole and data.startswith(_MAGIC), pages * (65536 if page == 1 else page), edition)
+
+    def follows(self, edition: int, *, shrunk: bool) -> bool:
+        """Whether a file of that edition may have become this one: only one that was compacted is smaller."""
+        return self.whole and (self.edition > edition or (self.edition == edition and not shrunk))
+
+
+def _log_of(db: apsw.Connection) -> tuple[int, int] | None:
+    """Which file the log is; None if there is none."""
+    try:
+        found = os.stat(db.filename_wal)  # noqa: PTH116  a path would take longer than the question
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 @contextmanager

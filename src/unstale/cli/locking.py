@@ -4,6 +4,8 @@ Rules of this file:
 1. Two locks: one on the file, by which a symbolic or hard link is the same store; one on `FILE.engine` beside it, which
    `unstale status` can look at without touching the store.
 2. A handle on the store's file is never closed: the system would take away SQLite's own locks on it with that.
+3. A file under two names has two logs, of which neither knows the other: who writes by one name while an engine holds
+   the other tears the store. So whoever opens it by another name than its engine is refused, also to read.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ try:
 except ImportError:  # Not on Windows: there nothing keeps a second engine away but its owner.
     fcntl = None  # type: ignore[assignment]
 
-#: handles by device and number of their files, open as long as this process lives
+#: handles by device and number of their files, open as long as this process lives; others only to look who locks them
 _HANDLES: dict[tuple[int, int], int] = {}
+_LOOKS: dict[tuple[int, int], int] = {}
 
 
 def beside(store: Path) -> Path:
@@ -44,7 +47,7 @@ def locked(store: Path) -> Iterator[None]:
     with file:
         _lock(file.fileno(), store)
         try:
-            own = _handle(store)
+            own = _handle(store, _HANDLES)
         except OSError as error:
             raise _refused(store, "its file", error) from None
         _lock(own, store)
@@ -54,19 +57,52 @@ def locked(store: Path) -> Iterator[None]:
             fcntl.flock(own, fcntl.LOCK_UN)
 
 
+def engine_runs(store: Path) -> bool | None:
+    """Whether a process keeps this store file fresh now, by this name; None where the system cannot tell."""
+    if fcntl is None:
+        return None
+    try:
+        # A shared look lets others look too.
+        with beside(store).open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def check_name(store: Path) -> None:
+    """StoreError if an engine keeps this file fresh by another of its names."""
+    try:
+        if fcntl is None or store.stat().st_nlink < 2 or engine_runs(store):
+            return
+        # Not the handle that locks: asking by that would let go.
+        look = _handle(store, _LOOKS)
+    except OSError:
+        return
+    try:
+        fcntl.flock(look, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        rule = "is kept fresh by an engine under another name of the same file (a hard link)"
+        remedy = "use the name that the engine uses, and remove this one"
+        raise StoreError(sentence("store", repr(near(str(store))), rule, remedy)) from None
+    fcntl.flock(look, fcntl.LOCK_UN)
+
+
 def _refused(store: Path, what: str, error: OSError) -> StoreError:
     rule = f"cannot be kept fresh, {what} may not be written ({error.strerror})"
     remedy = "run it where the store may be written; `unstale status`, `get` and `list` only read"
     return StoreError(sentence("store", repr(near(str(store))), rule, remedy))
 
 
-def _handle(store: Path) -> int:
+def _handle(store: Path, known: dict[tuple[int, int], int]) -> int:
     found = store.stat()
-    if (known := _HANDLES.get((found.st_dev, found.st_ino))) is not None:
-        return known
+    if (held := known.get((found.st_dev, found.st_ino))) is not None:
+        return held
     handle = os.open(store, os.O_RDWR | os.O_CLOEXEC)
     found = os.fstat(handle)
-    return _HANDLES.setdefault((found.st_dev, found.st_ino), handle)
+    return known.setdefault((found.st_dev, found.st_ino), handle)
 
 
 def _lock(handle: int, store: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unstale.calendar import written_hours
-from unstale.cli.locking import beside
+from unstale.cli import locking
 from unstale.cli.settings import Settings, is_shared, near
 from unstale.errors import MissingExtraError, OlderStoreError, StoreError, sentence
 
@@ -34,6 +34,7 @@ def read_store(settings: Settings) -> ReadStore:
     from unstale.adapters.sqlite_replica import SqliteReplica
 
     _there(settings)
+    locking.check_name(Path(settings.store))
     try:
         return SqliteReplica(settings.store)
     except OlderStoreError as older:
@@ -64,6 +65,7 @@ def write_store(settings: Settings, *, create: bool = False) -> Store:
 
     if not create:
         _there(settings)
+    locking.check_name(Path(settings.store))
     # What is polled by a command makes nothing old either when the clock was set.
     steady = time.monotonic
     return SqliteStore(settings.store, versions=settings.keep, horizon=settings.horizon, create=create, steady=steady)
@@ -198,19 +200,7 @@ def granted(settings: Settings, name: str) -> Granted:
 
 def engine_runs(settings: Settings) -> bool | None:
     """Whether a process keeps this store file fresh now; None where the system cannot tell."""
-    try:
-        import fcntl
-    except ImportError:
-        return None
-    try:
-        # Who runs an engine holds this file, see `locking`; a shared look lets others look too.
-        with beside(Path(settings.store)).open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
+    return locking.engine_runs(Path(settings.store))
 
 
 def address_of(store: str) -> str:

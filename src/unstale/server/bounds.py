@@ -30,6 +30,8 @@ NAMES = (*_SPANS, *_SAME, *_FLAGS, "min_as_of", "min_version", "version")
 #: are whole seconds, and a poll that was under way shows the source as it was while the client waited
 TICK = 1.0
 _ISO = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,9})?)S)?)?")
+#: as programs write numbers: tiny ones with an exponent
+_NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,20})?([eE]-?[0-9]{1,3})?")
 _ISO_SECONDS = (604_800.0, 86_400.0, 3_600.0, 60.0, 1.0)
 
 
@@ -135,8 +137,8 @@ def _parameter(name: str, text: str) -> float | int | bool:
 def _moment(text: str) -> float:
     """A moment as seconds since the epoch, also `@1763236800` as in Replica-Status, or as ISO 8601 with its zone."""
     bare = text.removeprefix("@")
-    if re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,9})?", bare):
-        return float(bare)
+    if _NUMBER.fullmatch(bare) and (seconds := float(bare)) < 1e12:
+        return seconds
     try:
         # In a query a plus sign is a space.
         when = datetime.fromisoformat(text[:40].replace(" ", "+"))

@@ -130,13 +130,33 @@ def test_what_only_looks_like_a_duration(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1763236800", "@1763236800", "2025-11-15T20:00:00Z", "2025-11-15T21:00:00 01:00", "2025-11-15T20:00:00"]
+    "text",
+    [
+        "1763236800",
+        "1.7632368e9",
+        "1763236800.00000000000",
+        "@1763236800",
+        "2025-11-15T20:00:00Z",
+        "2025-11-15T21:00:00 01:00",
+        "2025-11-15T20:00:00",
+    ],
 )
 def test_moments(text: str) -> None:
     wish = read("", {"min_as_of": text})
     assert wish == Bounds(min_as_of=1_763_236_800.0)
     assert wish.unmet(1e10, 1_763_236_800.0, 0.0, 1) == ""
     assert wish.unmet(1e10, 1_763_236_799.0, 0.0, 1, waited=9.0) == "the copy is 1 s older than min_as_of asks for"
+
+
+def test_a_moment_with_an_exponent() -> None:
+    """As a program writes the smallest number that the API's document allows."""
+    assert read("", {"min_as_of": "2.2250738585072014e-308"}).min_as_of == 2.2250738585072014e-308
+
+
+@pytest.mark.parametrize("text", ["1e400", "1e12", "1e-4000", "١", "nan", "-1"])
+def test_what_is_no_moment(text: str) -> None:
+    with pytest.raises(InputError, match="is not a moment"):
+        read("", {"min_as_of": text})
 
 
 def test_what_is_said_twice_is_refused() -> None:
