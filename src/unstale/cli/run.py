@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 LIVE, CALM, SHARE = 0.5, 60.0, 0.1
 #: objects made before the youngest are looked through for garbage; and how many such looks before the older are
 GARBAGE = (20_000, 20, 20)
-#: cost per second from which learning is worth machine code
+#: cost per second from which machine code for learning is worth its memory in smaller fleets too
 BUSY = 50.0
 
 
@@ -136,7 +136,7 @@ def keep_fresh(
     """
     from unstale.cli.compose import Application, alone
     from unstale.cli.service import settled
-    from unstale.core.learning.compiled import load, load_for_many
+    from unstale.core.learning.compiled import BUSY_MANY, MANY, load_for_many
     from unstale.service.budget import sentence
 
     tell = _print_event if events else _quiet if console().is_terminal else _plain
@@ -144,8 +144,9 @@ def keep_fresh(
         budget = settled(settings, option)
         if budget.set_here and not events:
             _say(f"budget {sentence(budget)}; `unstale budget --from-settings` goes back to the settings")
-        # Machine code for learning takes a hundred megabytes, and saves less than a hundredth of a core below this.
-        (load if budget.rate >= BUSY else load_for_many)()
+        # Machine code for learning takes a hundred megabytes. With few sources it saves a tenth of a poll at most,
+        # however fast they are polled: batches are then large, and NumPy does those nearly as well.
+        load_for_many(BUSY_MANY if budget.rate >= BUSY else MANY)
         application = Application(settings, tell, budget=budget.rate)
         heard: list[Stopping] = []
         try:

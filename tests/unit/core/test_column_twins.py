@@ -140,3 +140,9 @@ def test_the_compiler_is_loaded_once_numpy_has_cost_as_much(monkeypatch: pytest.
     assert not compiled._Way.loaded
     Learner(compiled.MANY, SECONDS).change_rate()
     assert compiled._Way.loaded
+    monkeypatch.setattr(compiled._Way, "loaded", False)
+    compiled.load_for_many(compiled.BUSY_MANY)
+    learner.waits(500.0)
+    assert not compiled._Way.loaded
+    Learner(compiled.BUSY_MANY, SECONDS).change_rate()
+    assert compiled._Way.loaded

@@ -25,8 +25,8 @@ R = TypeVar("R")
 
 #: seconds that loading the compiler takes, that a call of a twin takes, and each of its rows
 _LOADING, _CALL, _ROW = 1.0, 4e-4, 8e-6
-#: rows in one call for which the compiler is loaded even where memory is dear
-MANY = 20_000
+#: rows in one call for which the compiler is loaded even where memory is dear; those where much is learned at that
+MANY, BUSY_MANY = 20_000, 3_000
 #: what each row takes of a step without a search in it
 LIGHT = 4e-7
 
@@ -48,9 +48,9 @@ def load() -> bool:
     return _Way.loaded
 
 
-def load_for_many() -> None:
-    """Leave steps over fewer than `MANY` rows to NumPy for good: for a process that lives long and learns little."""
-    _Way.left, _Way.many = math.inf, MANY
+def load_for_many(rows: int = MANY) -> None:
+    """Leave steps over fewer than so many rows to NumPy for good: for a process that lives long with few sources."""
+    _Way.left, _Way.many = math.inf, rows
 
 
 class Kernel(Generic[P, R]):
