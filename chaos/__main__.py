@@ -85,6 +85,7 @@ _SIMULATED = (
     "over the budget",
     "broken beliefs",
 )
+_LEFT = ("tasks left behind", "handles left behind")
 _LIARS = ("bogus", "of the future", "honest ones left alone", "asked without end")
 _BETWEEN = ("not as fresh again", "wrong copies", "honest ones banned", "damaged")
 _SLOW = ("health over 1 s", "health not told", "over 64 MB more")
@@ -98,7 +99,9 @@ CAMPAIGNS = {
     "sleepers": Campaign("stores", "sleepers", 500, 50, ("applied twice", "miscounted", "corrupt"), 10),
     "stores": Campaign("stores", "steps", 1_000_000, 25_000, ("differences",), 200),
     "seeds": Campaign("simulated", "seeds", 20_000, 10, (*_SIMULATED, "not the same again"), 5),
-    "fail-points": Campaign("simulated", "fail_points", 500, 50, (*_SIMULATED, "tasks left behind"), 20),
+    "fail-points": Campaign(
+        "simulated", "fail_points", 500, 50, (*_SIMULATED, "tasks left behind", "handles left behind"), 20
+    ),
     "liars": Campaign("liars", "liars", 10_000, 500, _LIARS, 112),
     "noisy": Campaign(
         "noisy",
@@ -132,6 +135,18 @@ CAMPAIGNS = {
     "replica network": Campaign("network", "replicas", 500, 100, _BETWEEN, 40),
     "branches": Campaign(
         "branches", "branches", 1, 1, ("important branches not taken",), 1, ("percent of branches", 95), measured=True
+    ),
+    "restarts": Campaign(
+        "resuming",
+        "restarts",
+        100,
+        100,
+        ("never polled", "over two seconds of processor time", "damaged"),
+        3,
+        measured=True,
+    ),
+    "full disk": Campaign(
+        "resuming", "full_disk", 200, 200, ("miscounted", "damaged", "not within 30 s"), 5, measured=True
     ),
     "soak": Campaign("long", "soak", 365, 365, _GROWN, 30, measured=True),
     "overload": Campaign("overload", "overload", 3, 3, _OVERLOAD, 3, measured=True),

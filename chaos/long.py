@@ -79,9 +79,9 @@ class _Alone(StoreExecutor[SqliteStore]):
         return False
 
 
-def alone(store: SqliteStore) -> StoreExecutor[SqliteStore]:
+def alone(store: SqliteStore | Callable[[], SqliteStore]) -> StoreExecutor[SqliteStore]:
     """Nobody else writes to the store: so it need not be looked at twenty times a second of virtual time."""
-    return _Alone(lambda: store, threads=False)
+    return _Alone((lambda: store) if isinstance(store, SqliteStore) else store, threads=False)
 
 
 def home() -> HostLimits:

@@ -10,6 +10,7 @@ Rules of this file:
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -251,7 +252,16 @@ def _fail_at(at: int, kind: str) -> tuple[Counter[str], int]:
         wrong["tasks left behind"] += len(asyncio.all_tasks()) - tasks
         return wrong, asked
 
-    return virtually(body)
+    handles = _handles()
+    wrong, asked = virtually(body)
+    wrong["handles left behind"] += max(_handles() - handles, 0)
+    return wrong, asked
+
+
+def _handles() -> int:
+    """Open files, sockets and pipes of this process; what nobody holds any more is closed first."""
+    gc.collect()
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def fail_points(first: int, count: int, folder: Path) -> Counter[str]:

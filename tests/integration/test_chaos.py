@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
 import subprocess
@@ -32,6 +33,9 @@ def chaos(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
         "failover",
         "stores",
         "simulated",
+        "relay",
+        "branches",
+        "resuming",
     ):
         spec = importlib.util.spec_from_file_location(name, CHAOS / f"{name}.py")
         assert spec is not None
@@ -151,3 +155,70 @@ def test_a_simulated_engine_does_the_same_twice_and_is_late_nowhere(
     assert one == two
     assert one[0]["ended"] > 0
     assert [one[0][name] for name in ("late sources", "miscounted", "applied twice", "old copies")] == [0] * 4
+
+
+@pytest.mark.parametrize(
+    ("fate", "whole"),
+    [
+        ("let through", True),
+        ("delayed", True),
+        ("sliced", True),
+        ("cut", False),
+        ("reset", False),
+        ("lost", False),
+        ("partitioned", False),
+    ],
+)
+def test_a_relay_does_to_connections_what_it_says(
+    chaos: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch, fate: str, whole: bool
+) -> None:
+    said = bytes(range(256)) * 20
+    monkeypatch.setattr(chaos["relay"], "KINDS", (fate,))
+    monkeypatch.setattr(chaos["relay"], "STILL", 0.1)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(said)
+        writer.close()
+
+    async def asked() -> bytes:
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            relay = chaos["relay"].Relay(lambda: asyncio.open_connection("127.0.0.1", port), 1)
+            with chaos["relay"].relayed(relay):
+                got = b""
+                try:
+                    reader, writer = await asyncio.open_connection("127.0.0.3", relay.port)
+                    writer.write(b"?")
+                    while data := await reader.read(4096):
+                        got += data
+                    writer.close()
+                except OSError:
+                    assert fate in ("reset", "partitioned")
+                assert relay.fates == {fate: 1}
+                return got
+
+    got = asyncio.run(asked())
+    assert said.startswith(got)
+    assert (got == said) is whole
+
+
+def test_a_full_disk_is_waited_for_and_nothing_is_lost(chaos: dict[str, ModuleType], tmp_path: Path) -> None:
+    found = chaos["resuming"].full_disk(0, 1, tmp_path)
+    assert found["refused writes"] > 0
+    assert found["recorded"] > 0
+    assert (found["miscounted"], found["damaged"], found["not within 30 s"]) == (0, 0, 0)
+
+
+def test_branches_are_counted_of_all_and_of_the_important_ones(chaos: dict[str, ModuleType]) -> None:
+    def of(taken: int, there: int) -> dict[str, dict[str, int]]:
+        return {"summary": {"covered_branches": taken, "num_branches": there, "missing_branches": there - taken}}
+
+    files = {"src/unstale/server/auth.py": of(9, 10), "src/unstale/units.py": of(30, 30), "a/b.py": of(0, 0)}
+    judged = chaos["branches"].judged(files)
+    assert (judged["percent of branches"], judged["percent of branches of auth"]) == (97, 90)
+    assert judged["important branches not taken"] == 1
+    # What is not there at all is not taken for whole.
+    assert judged["percent of branches of gate"] == 0
+    for named in chaos["branches"].IMPORTANT.values():
+        assert all((ROOT / "src/unstale" / file).exists() for file in named), named
