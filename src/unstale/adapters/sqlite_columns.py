@@ -49,7 +49,7 @@ def whole_fleet(db: apsw.Connection, width: int) -> FleetColumns:
         whole[:2, rows] = part.T
         _listed_otherwise(db, among, whole[:, rows], numbers[:, rows])
         here = _known(db, among, whole[:, rows], numbers[:, rows], beliefs[rows])
-        if len(here) < len(part):
+        if not isinstance(here, slice):
             # Of a damaged store: whoever is in one table alone is nobody.
             rows = slice(begin, begin + len(here))
             whole[:, rows], numbers[:, rows] = whole[:, begin + here], numbers[:, begin + here]
@@ -74,8 +74,10 @@ def _listed_otherwise(db: apsw.Connection, among: tuple[int, int], whole: Intege
     whole[2, rows], numbers[:5, rows] = paused, listed
 
 
-def _known(db: apsw.Connection, among: tuple[int, int], whole: Integers, numbers: Floats, beliefs: Floats) -> Integers:
-    """What is known of a part, and the rows of those of whom anything is."""
+def _known(
+    db: apsw.Connection, among: tuple[int, int], whole: Integers, numbers: Floats, beliefs: Floats
+) -> Integers | slice:
+    """What is known of a part, and the rows of those of whom anything is: all of them, but of a damaged store."""
     # Ids are exact as floats.
     times = _rows(
         db,
@@ -85,7 +87,10 @@ def _known(db: apsw.Connection, among: tuple[int, int], whole: Integers, numbers
         np.float64,
     )
     source = times[:, 0].astype(np.int64)
-    here, there = np.flatnonzero(np.isin(whole[0], source)), np.flatnonzero(np.isin(source, whole[0]))
+    here: Integers | slice = slice(None)
+    there = here
+    if not np.array_equal(whole[0], source):
+        here, there = np.flatnonzero(np.isin(whole[0], source)), np.flatnonzero(np.isin(source, whole[0]))
     numbers[5:, here] = times[there, 1:].T
     # As text its bytes stay what they are, and texts are what SQLite joins; a range of a table is read by its key.
     blobs, known, least, most, failing = db.execute(
@@ -102,7 +107,7 @@ def _known(db: apsw.Connection, among: tuple[int, int], whole: Integers, numbers
         )
         few = few[np.isin(few[:, 0], whole[0])]
         whole[3, np.searchsorted(whole[0], few[:, 0])] = few[:, 1]
-    if known and not (known == len(here) == beliefs.shape[0] and least == most == 8 * beliefs.shape[1]):
+    if known and not (known == len(source) and least == most == 8 * beliefs.shape[1]):
         asked = "SELECT belief FROM beliefs WHERE source > ? AND source <= ? ORDER BY source"
         each: Any = db.execute(asked, among).fetchall()
         blobs = _joined([belief for (belief,) in each], beliefs.shape[1])

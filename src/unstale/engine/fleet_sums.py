@@ -115,9 +115,7 @@ def sums(
     weight, cost, last = (column[some] for column in (standing.weight, standing.cost, standing.last))
     failures = standing.failures[some]
     compared = compare(
-        ComparedSources(
-            standing.beliefs[some], last, standing.found[some], standing.settings, weight, cost, failures
-        ),
+        ComparedSources(standing.beliefs[some], last, standing.found[some], standing.settings, weight, cost, failures),
         Outlook(*(column[some] for column in (seen.change_rate, seen.fresh, seen.age))),
         budget,
         math.nan if part else None,

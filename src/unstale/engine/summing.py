@@ -49,7 +49,9 @@ class Summing:
         fleet = self._fleet
         async with fleet.lock:
             now, edited, config = self._clock.now(), fleet.edited, fleet.config
-            found = await self._executor.aside(_summed, fleet.scheduler, now, config.budget, config.hosts, self._spacing)
+            found = await self._executor.aside(
+                _summed, fleet.scheduler, now, config.budget, config.hosts, self._spacing
+            )
         every = max(EVERY, PART * (self._clock.now() - now))
         self._next = now + every
         told = KeptSums(now, now + COUNTS * every, edited, config.budget, found)

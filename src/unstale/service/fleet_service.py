@@ -212,8 +212,8 @@ class FleetService(FleetTerms):
         return self.store.setting(name)
 
     def _summed(self) -> KeptSums | None:
-        """The sums that the engine of a large fleet keeps, if they count now: it runs, under this budget, and nobody has
-        edited the fleet since."""
+        """The sums that the engine of a large fleet keeps, if they count now: it runs, under this budget, and nobody
+        has edited the fleet since."""
         kept = KeptSums.read(self.store.setting(SUMS)) if self.running() else None
         if kept is None or not kept.at <= self.clock() <= kept.until or kept.budget != self.budget().rate:
             return None

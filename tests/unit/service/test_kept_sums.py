@@ -1,4 +1,4 @@
-"""What an engine adds up of a large fleet is what is told of it: the same numbers, and not a moment longer than true."""
+"""What an engine adds up of a large fleet is what is told of it: the same numbers, and no longer than they hold."""
 
 from __future__ import annotations
 
@@ -107,7 +107,8 @@ def test_what_is_kept_is_what_reading_all_of_it_tells(service: FleetService, mon
     assert (whole.summed_at, told.summed_at) == (None, NOW)
     assert told.counts == whole.counts
     assert (whole.counts.paused, whole.counts.failing > 9, whole.counts.never_polled > 9) == (8, True, True)
-    assert whole.contracts and told.contracts == whole.contracts
+    assert whole.contracts
+    assert told.contracts == whole.contracts
     one, other = (documents.status(replace(each, summed_at=None)) for each in (told, whole))
     assert [each["id"] for each in one["worst"]] == [each["id"] for each in other["worst"]]
     assert set(one) == set(other)
