@@ -55,7 +55,7 @@ def test_beliefs_of_any_length_and_none_are_read_as_they_are_one_by_one(
     with closing(SqliteStore(tmp_path / "fleet.db")) as store:
         ids = store.add([Listing(f"https://a.example/{i}") for i in range(MANY)], 0.0)
         rng = np.random.default_rng(3)
-        lengths = [3] * 100 + [0] * 100 + [3] * 100 + [i % 4 for i in range(MANY - 300)]
+        lengths = [3] * 100 + [0] * 100 + [1 + i % 3 for i in range(100)] + [i % 4 for i in range(MANY - 300)]
         known = [
             (rng.normal(size=length).tobytes() if length else None, float(i), i % 5 if 200 < i < 210 else 0, source)
             for i, (source, length) in enumerate(zip(ids, lengths, strict=True))
