@@ -13,7 +13,7 @@ import numpy as np
 
 from unstale.core.learning.outlook import WIDTH
 from unstale.engine.config import EngineConfig
-from unstale.engine.contracts import Promises, bounded, promised
+from unstale.engine.contracts import NOTHING, Promises, bounded, promised
 from unstale.engine.fleet_sums import NAMED, SUMS, KeptSums
 from unstale.engine.said_settings import SAID
 from unstale.errors import InputError, sentence
@@ -46,8 +46,8 @@ from unstale.service.search import parse
 
 #: sources that a status lists, and that tell what holds for a fleet
 WORST, SAMPLE = 20, 2500
-#: sources whose options are read one by one
-FEW = 1000
+#: sources whose options are read one by one, and that were promised something and are read by themselves
+FEW, PROMISED = 1000, 5000
 _ALL = 2**62
 
 
@@ -76,9 +76,9 @@ class FleetService(FleetTerms):
     def status(self, sources: Sequence[int] | None = None, *, limit: int = WORST) -> Status:
         """How the fleet stands, or some of its sources. Of a large one its engine has lately added up how it stands."""
         kept = self._summed() if sources is None and limit <= NAMED else None
-        if kept is None:
+        promises = self._promises(self.terms.config.amended({SAID: self.store.setting(SAID)})) if kept else NOTHING
+        if kept is None or len(promises.source) > PROMISED:
             return self.status_of(self.moment(sources), limit=limit)
-        promises = self._promises(self.terms.config.amended({SAID: self.store.setting(SAID)}))
         few = replace(kept.sums, worst=kept.sums.worst[:limit])
         moment = self.moment(sorted({*few.worst, *promises.source.tolist()}))
         there = moment.standing.source

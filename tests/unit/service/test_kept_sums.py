@@ -24,7 +24,7 @@ from unstale.engine.loading import LoadedFleet
 from unstale.engine.store_executor import StoreExecutor
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Entry, FleetColumns, Listing, Price
-from unstale.service import FleetService, documents
+from unstale.service import FleetService, documents, fleet_service
 
 COUNT, DAY, NOW = 400, 86_400.0, 1_700_000_000.0
 
@@ -123,7 +123,7 @@ def test_what_is_kept_is_what_reading_all_of_it_tells(service: FleetService, mon
         assert (mine["interval"] or 0.0) == pytest.approx(theirs["interval"] or 0.0, rel=1e-6)
 
 
-@pytest.mark.parametrize("since", ["an edit", "an end", "a while", "a budget", "a longer list"])
+@pytest.mark.parametrize("since", ["an edit", "an end", "a while", "a budget", "a longer list", "promises"])
 def test_what_no_longer_holds_is_not_told(service: FleetService, monkeypatch: pytest.MonkeyPatch, since: str) -> None:
     add_up(service, monkeypatch)
     assert service.status().summed_at == NOW
@@ -136,6 +136,8 @@ def test_what_no_longer_holds_is_not_told(service: FleetService, monkeypatch: py
         service.clock = lambda: NOW + summing.COUNTS * summing.EVERY + 1.0
     elif since == "a budget":
         service.set_budget(3.0 * service.budget().rate, "command")
+    elif since == "promises":
+        monkeypatch.setattr(fleet_service, "PROMISED", 3)
     else:
         limit = COUNT
     assert service.status(limit=limit).summed_at is None
