@@ -15,7 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import chdir, closing
+from collections.abc import Callable, Iterator
+from contextlib import chdir, closing, contextmanager
 from pathlib import Path
 
 import apsw
@@ -29,6 +30,7 @@ from unstale.cli.service import serving as serving_fleet
 from unstale.cli.settings import load
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.state import WIDTH, kept
+from unstale.engine.fleet_sums import SUMS, KeptSums
 from unstale.keeper.outcomes import Answer
 from unstale.ports import LEARNER, Entry
 from unstale.service import documents
@@ -43,6 +45,8 @@ HOSTS = 200
 #: polls that are claimed and recorded in the file by itself
 POLLS = 20_000
 PAGE = 60
+#: by then everybody is due
+YEAR = 365 * SPREAD
 PATIENCE = 240.0
 
 
@@ -67,6 +71,28 @@ def counted(db: apsw.Connection, name: str) -> int:
     return int(db.execute("SELECT value FROM counters WHERE name = ?", (name,)).get or 0)
 
 
+@contextmanager
+def engine_of(folder: Path) -> Iterator[int]:
+    """An engine that runs: its process."""
+    with (folder / "said").open("w", encoding="utf-8") as said:
+        engine = subprocess.Popen(
+            [sys.executable, "-m", "unstale", "run", "--no-serve"], cwd=folder, stdout=said, stderr=said
+        )
+    try:
+        yield engine.pid
+    finally:
+        engine.terminate()
+        engine.wait(60)
+
+
+def awaited(folder: Path, reached: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    until = time.perf_counter() + PATIENCE
+    while not reached():
+        assert time.perf_counter() < until, (folder / "said").read_text("utf-8")[-2000:]
+        time.sleep(0.05)
+
+
 def first_poll(folder: Path) -> dict[str, tuple[float, float]]:
     """Seconds by the clock and of all cores from the start of `unstale run` until the first poll was begun, and until
     one was in the store; and its memory in MB while it planned.
@@ -74,21 +100,31 @@ def first_poll(folder: Path) -> dict[str, tuple[float, float]]:
     found: dict[str, tuple[float, float]] = {}
     with closing(apsw.Connection(str(folder / "fleet.db"))) as db:
         before, began = {name: counted(db, name) for name in ("claimed", "recorded")}, time.perf_counter()
-        with (folder / "said").open("w", encoding="utf-8") as said:
-            engine = subprocess.Popen(
-                [sys.executable, "-m", "unstale", "run", "--no-serve"], cwd=folder, stdout=said, stderr=said
-            )
-        try:
+        with engine_of(folder) as pid:
             for name, count in before.items():
-                while counted(db, name) == count:
-                    assert time.perf_counter() < began + PATIENCE, (folder / "said").read_text("utf-8")[-2000:]
-                    time.sleep(0.05)
-                found[name] = time.perf_counter() - began, spent(engine.pid)
-            found["memory"] = memory(engine.pid), 0.0
-        finally:
-            engine.terminate()
-            engine.wait(60)
+                awaited(folder, lambda name=name, count=count: counted(db, name) > count)
+                found[name] = time.perf_counter() - began, spent(pid)
+            found["memory"] = memory(pid), 0.0
     return found
+
+
+def beside_an_engine(folder: Path) -> tuple[tuple[float, float], list[tuple[float, float]]]:
+    """What `unstale status` takes while an engine runs that has added up its fleet, and three pages."""
+    with closing(apsw.Connection(str(folder / "fleet.db"))) as db, engine_of(folder):
+        begun = time.time()
+
+        def added_up() -> bool:
+            kept = KeptSums.read(db.execute("SELECT value FROM settings WHERE name = ?", (SUMS,)).get or b"")
+            return kept is not None and kept.at > begun
+
+        awaited(folder, added_up)
+        return stated(folder), pages(folder)
+
+
+def stated(folder: Path) -> tuple[float, float]:
+    """The median of three `unstale status`: seconds by the clock and of all cores."""
+    took, used = sorted(command(folder, "status")[:2] for _ in range(3))[1]
+    return took, used
 
 
 def teach(path: Path) -> None:
@@ -125,7 +161,7 @@ def claim_and_record(path: Path) -> tuple[float, float, float]:
     Who is claimed is known, as it is to an engine, and stands anywhere in the file.
     """
     rng = np.random.default_rng(2)
-    belief, now = bytes(8 * WIDTH), time.time() + SPREAD
+    belief, now = bytes(8 * WIDTH), time.time() + YEAR
     with closing(SqliteStore(path)) as store:
         count = store.counters()["added"]
         some = 1 + rng.permutation(count)[: min(POLLS, count)]
@@ -178,12 +214,19 @@ def main() -> None:
                 table.row(f"first poll {words}, {case}", "unstale run", *found[name], found[name][0] / 3.0, 1)
             table.fact(f"first poll begun, seconds, {case}", f"{found['claimed'][0]:.1f}", "3")
             table.fact(f"memory of the engine, MB, {case}", f"{found['memory'][0]:.0f}", "400")
-        statuses = [command(folder, "status") for _ in range(3)]
-        took, used = sorted(one[:2] for one in statuses)[1]
-        table.row("status", "unstale status", took, used, took / 0.5, 3)
-        table.fact("status, seconds", f"{took:.2f}", "0.5")
-        for name, (took, used) in zip(("first", "second", "third"), pages(folder), strict=True):
-            table.row(f"{name} page of {PAGE} sources", "service", took, used, took / 0.5, 1)
+        (folder / "empty").mkdir(exist_ok=True)
+        (folder / "empty" / "unstale.toml").write_text(SETTINGS)
+        listed(folder / "empty", 1, port)
+        command(folder / "empty", "add", "--from", "sources.txt")
+        least = stated(folder / "empty")
+        table.row("status of one source", "unstale status", *least, least[0] / 0.5, 3)
+        running, shown = beside_an_engine(folder)
+        for case, (took, used) in (("an engine runs", running), ("none runs", stated(folder))):
+            table.row(f"status, {case}", "unstale status", took, used, took / 0.5, 3)
+            table.fact(f"status, CPU seconds, {case}", f"{used:.2f}, {used - least[1]:.2f} beside the start", "0.5")
+        for case, some in (("an engine runs", shown), ("none runs", pages(folder))):
+            for name, (took, used) in zip(("first", "second", "third"), some, strict=True):
+                table.row(f"{name} page of {PAGE} sources, {case}", "service", took, used, took / 0.5, 1)
         took, used, wrote = claim_and_record(folder / "fleet.db")
         table.row("claim and record, per poll", "store", took, used, used / 20e-6, 1)
         table.fact("claim and record, CPU µs per poll", f"{used * 1e6:.1f}", "20")

@@ -43,6 +43,11 @@ class Limits:
     #: the one contract that counts, None for all
     contract: str | None = None
 
+    @property
+    def by_age(self) -> bool:
+        """Whether sources are judged one by one."""
+        return self.warn_age is not None or self.fail_age is not None
+
 
 @click.command()
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
@@ -112,12 +117,15 @@ def _seconds(name: str, text: str | None) -> float | None:
 def _status(settings: Settings, names: tuple[str, ...], limit: int, form: str, plot: str | None, limits: Limits) -> int:
     with serving(settings) as service:
         store = service.store
-        moment = service.moment([find_source(store, name) for name in names] if names else None)
-        status = service.status_of(moment, limit=limit)
+        moment = None
+        if names or plot is not None or form == "dbt" or limits.by_age:
+            # Every source is looked at; otherwise what its engine has added up of a large fleet will do.
+            moment = service.moment([find_source(store, name) for name in names] if names else None)
+        status = service.status(limit=limit) if moment is None else service.status_of(moment, limit=limit)
         verdict, why = judged(moment, status, limits)
-        if plot is not None:
+        if plot is not None and moment is not None:
             _draw(moment, plot)
-        if form == "dbt":
+        if form == "dbt" and moment is not None:
             from unstale.cli.dbt import sources_json
             from unstale.service.contracts import allowances
 
@@ -138,8 +146,8 @@ def _status(settings: Settings, names: tuple[str, ...], limit: int, form: str, p
     return CODES[verdict]
 
 
-def judged(moment: Moment, status: Status, limits: Limits) -> tuple[str, list[str]]:
-    """pass, warn or fail, and a sentence for each limit that is broken."""
+def judged(moment: Moment | None, status: Status, limits: Limits) -> tuple[str, list[str]]:
+    """pass, warn or fail, and a sentence for each limit that is broken; by ages only of a moment."""
     why: dict[str, list[str]] = {"fail": [], "warn": []}
     named = [one.name for one in status.contracts]
     if limits.contract is not None:
@@ -153,14 +161,14 @@ def judged(moment: Moment, status: Status, limits: Limits) -> tuple[str, list[st
     if status.contracts_need > status.budget.rate:
         needs, has = (format_rate(DAY * rate) for rate in (status.contracts_need, status.budget.rate))
         why["warn"].append(f"contracts need {needs}, the budget is {has}: raise it, or promise less")
-    age = moment.seen.age[moment.rows]
+    age = None if moment is None else moment.seen.age[moment.rows]
     for name, fresh, most in (
         ("fail", limits.fail_fresh, limits.fail_age),
         ("warn", limits.warn_fresh, limits.warn_age),
     ):
         if fresh is not None and status.fresh < fresh:
             why[name].append(f"freshness is {100 * status.fresh:.1f} %, below {100 * fresh:g} %")
-        if most is not None and (older := int((age > most).sum())):
+        if most is not None and age is not None and (older := int((age > most).sum())):
             why[name].append(f"{counted(older)} of {len(age):,} expected to lack a change for more than {span(most)}")
     verdict = next((name for name, reasons in why.items() if reasons), "pass")
     return verdict, why.get(verdict, [])
@@ -217,7 +225,8 @@ def numbers(status: Status) -> Any:
     elif not status.counts.polled:
         table.add_row("freshness", "–", "all sources are paused")
     else:
-        said = "of the copies are believed fresh now, by weight"
+        when = "are believed fresh now" if status.summed_at is None else f"were fresh {ago(status.summed_at, now)}"
+        said = f"of the copies {when}, by weight"
         more = "; mostly a guess until sources were polled twice" if status.guess else _give_or_take(status.fresh_error)
         table.add_row("freshness", f"[bold]{100 * status.fresh:.1f} %[/bold]", f"{said}{more}")
         if not status.guess:

@@ -62,7 +62,9 @@ class LoadedFleet:
         self.held: Callable[[], Sequence[Claim]] = tuple
         self.loaded: Callable[[float], None] = lambda now: None
         self._executor, self._clock, self._host_limits, self._tell = executor, clock, host_limits, tell
-        self._seen, self._edited, self._words = -1, -1, (b"", b"")
+        #: what the store had counted of edits when the fleet was read
+        self.edited = -1
+        self._seen, self._words = -1, (b"", b"")
         #: what was promised of sources, and their longest waits without that
         self._promises, self._longest = NOTHING, np.empty(0)
 
@@ -75,8 +77,8 @@ class LoadedFleet:
             edited, words = await self._executor.do(
                 lambda store: (store.counters().get("edited", 0), (store.setting(BUDGET), store.setting(SAID)))
             )
-            if edited != self._edited or words[1] != self._words[1]:
-                self._edited, self.outdated = edited, True
+            if edited != self.edited or words[1] != self._words[1]:
+                self.edited, self.outdated = edited, True
             if words != self._words:
                 self._words = words
                 self.loaded(self._clock.now())

@@ -23,6 +23,7 @@ from unstale.engine.planning import Planning
 from unstale.engine.polling import Begin, ContentOf, Look, PollsUnderWay
 from unstale.engine.recording import Recorder
 from unstale.engine.store_executor import StoreExecutor
+from unstale.engine.summing import Summing
 from unstale.engine.turns import Turns
 from unstale.errors import InputError
 from unstale.keeper.scheduler import Scheduler
@@ -73,6 +74,7 @@ class Engine:
             executor, self._fleet, self._polls, self.host_limits, clock, lambda: len(self._recorder.done)
         )
         self._planning = Planning(executor, self._fleet, self._recorder.counters, clock, lambda: self.in_flight)
+        self._summing = Summing(executor, self._fleet, clock, self.host_limits)
         self._fleet.held = self._held
         self._recorder.heard = Listener(executor, self._fleet, member_of, tell).heard
         self._jumps = Jumps(clock, leads=True)
@@ -94,7 +96,7 @@ class Engine:
     async def _step(self) -> float:
         """One turn: look around, plan if it is time, claim and begin what is due. Seconds until the next turn."""
         if by := self._jumps.news():
-            for part in (self.host_limits, self._claiming, self._planning, self.bucket):
+            for part in (self.host_limits, self._claiming, self._planning, self._summing, self.bucket):
                 part.shift(by)
             # Due times that no longer make sense are made anew when the fleet is read.
             self._fleet.outdated = True
@@ -106,7 +108,11 @@ class Engine:
                 await self._claiming.step(now, 0.0)
             await self._planning.plan(now)
             now = self.clock.now()
-        return await self._claiming.step(now, self._planning.wait(now))
+        elif self._summing.wait(now) <= 0.0:
+            # Not in the turn in which the fleet was read or planned: the first polls come first.
+            await self._summing.keep()
+            now = self.clock.now()
+        return await self._claiming.step(now, min(self._planning.wait(now), self._summing.wait(now)))
 
     async def accept(self, news: Sequence[tuple[int, Fetched]]) -> int:
         """Take what a peer brought of sources as if it had been polled; of how many. Older than ours counts nothing."""

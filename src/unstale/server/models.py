@@ -221,6 +221,7 @@ STATUS = model(
     "Status",
     record(
         at=maybe(shapes.MOMENT),
+        summed_at=maybe(shapes.MOMENT),
         status=text(among=["pass", "warn", "fail"]),
         reasons=several(text(2000)),
         sources=COUNTS,

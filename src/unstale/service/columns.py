@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,21 @@ _COMPARE: Mapping[str, Callable[[Floats, float], Mask]] = {
     ">=": operator.ge,
     "=": operator.eq,
 }
+
+
+class SortKeys(dict[str, Floats]):
+    """What can be sorted by. How often sources are polled takes as long to find as all the rest: it is found when
+    somebody first asks for it."""
+
+    def __init__(self, known: Mapping[str, Floats], intervals: Callable[[], Floats]) -> None:
+        super().__init__(known)
+        self._intervals = intervals
+
+    def __missing__(self, name: str) -> Floats:
+        if name != "interval":
+            raise KeyError(name)
+        found = self[name] = self._intervals()
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +156,6 @@ def read(
         "failures": failures.astype(np.float64),
         "due": polled(due),
         "cost": standing.cost[rows],
-        "interval": at.intervals(rows),
         "changed": polled(standing.found[rows]),
         "checked": polled(last),
         "fresh": np.where(paused, np.nan, fresh),
@@ -154,7 +169,7 @@ def read(
         "never": never & ~paused,
     }
     hosts = {name: i for i, name in enumerate(standing.hosts)}
-    return SourceColumns(at, source, by, states, host, hosts, known, store)
+    return SourceColumns(at, source, SortKeys(by, partial(at.intervals, rows)), states, host, hosts, known, store)
 
 
 def _bytes(term: Term) -> bytes:

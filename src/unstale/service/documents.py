@@ -15,16 +15,7 @@ from unstale.service.contract_views import ContractView
 from unstale.service.copying import CopyingView
 from unstale.service.noise import Noise
 from unstale.service.own_titles import given_title
-from unstale.service.records import (
-    Budget,
-    EngineState,
-    Explanation,
-    HostView,
-    Preview,
-    SourceView,
-    Status,
-    Totals,
-)
+from unstale.service.records import Budget, EngineState, Explanation, HostView, Preview, SourceView, Status, Totals
 from unstale.units import DAY
 
 
@@ -146,6 +137,7 @@ def status(one: Status, verdict: str = "pass", reasons: list[str] | None = None)
     counts, begun = one.counts, one.first_round
     told: dict[str, Any] = {
         "at": iso(one.at),
+        "summed_at": iso(one.at if one.summed_at is None else one.summed_at),
         "status": verdict,
         "reasons": reasons or [],
         "sources": {

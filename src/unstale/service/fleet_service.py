@@ -13,7 +13,8 @@ import numpy as np
 
 from unstale.core.learning.outlook import WIDTH
 from unstale.engine.config import EngineConfig
-from unstale.engine.contracts import Promises, bounded, promised
+from unstale.engine.contracts import NOTHING, Promises, bounded, promised
+from unstale.engine.fleet_sums import NAMED, SUMS, KeptSums
 from unstale.engine.said_settings import SAID
 from unstale.errors import InputError, sentence
 from unstale.keeper.outcomes import Answer
@@ -45,8 +46,8 @@ from unstale.service.search import parse
 
 #: sources that a status lists, and that tell what holds for a fleet
 WORST, SAMPLE = 20, 2500
-#: sources whose options are read one by one
-FEW = 1000
+#: sources whose options are read one by one, and that were promised something and are read by themselves
+FEW, PROMISED = 1000, 5000
 _ALL = 2**62
 
 
@@ -73,8 +74,18 @@ class FleetService(FleetTerms):
         return Moment(now, standing, config, terms, whole, promises)
 
     def status(self, sources: Sequence[int] | None = None, *, limit: int = WORST) -> Status:
-        """How the fleet stands, or some of its sources."""
-        return self.status_of(self.moment(sources), limit=limit)
+        """How the fleet stands, or some of its sources. Of a large one its engine has lately added up how it stands."""
+        kept = self._summed() if sources is None and limit <= NAMED else None
+        promises = self._promises(self.terms.config.amended({SAID: self.store.setting(SAID)})) if kept else NOTHING
+        if kept is None or len(promises.source) > PROMISED:
+            return self.status_of(self.moment(sources), limit=limit)
+        few = replace(kept.sums, worst=kept.sums.worst[:limit])
+        moment = self.moment(sorted({*few.worst, *promises.source.tolist()}))
+        there = moment.standing.source
+        told = moment.part(np.flatnonzero(np.isin(there, few.worst)))
+        few = replace(few, worst=tuple(told.standing.source[told.by_harm()].tolist()))
+        budget = self._budget(moment.standing.settings, moment.now)
+        return stating.told_status(self.store, moment, told, budget, self.running(), few, kept.at)
 
     def status_of(self, moment: Moment, *, limit: int = WORST) -> Status:
         """How a moment stands."""
@@ -200,6 +211,14 @@ class FleetService(FleetTerms):
         """A named setting, empty if there is none."""
         return self.store.setting(name)
 
+    def _summed(self) -> KeptSums | None:
+        """The sums that the engine of a large fleet keeps, if they count now: it runs, under this budget, and nobody
+        has edited the fleet since."""
+        kept = KeptSums.read(self.store.setting(SUMS)) if self.running() else None
+        if kept is None or not kept.at <= self.clock() <= kept.until or kept.budget != self.budget().rate:
+            return None
+        return kept if kept.edited == self.store.counters().get("edited", 0) else None
+
     def _promises(self, config: EngineConfig, few: Sequence[int] | None = None) -> Promises:
         return self._promised.of(self.store, config.contracts, few)
 
@@ -213,7 +232,8 @@ class FleetService(FleetTerms):
             told = {str(host): float(factor) for host, factor in engine["surcharges"].items()}
             self._whole = key, replace(self._whole[1], surcharges=told)
         elif self._whole is None or self._whole[0] != key:
-            cost, said = self.store.total_cost(), engine.get("surcharges")
+            kept, said = self._summed(), engine.get("surcharges")
+            cost = self.store.total_cost() if kept is None else kept.sums.cost
             # Without an engine's word the whole must be planned to know them.
             dear = said if isinstance(said, dict) else self.moment().surcharges
             told = {str(host): float(factor) for host, factor in dear.items()}

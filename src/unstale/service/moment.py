@@ -22,6 +22,7 @@ from unstale.core.learning.learner import EAGER, EXPLORE
 from unstale.core.learning.outlook import BelievedColumns, Outlook, outlook, rates_within
 from unstale.engine.config import EngineConfig, next_look, scheduler_of
 from unstale.engine.contracts import NOTHING, Promises
+from unstale.engine.fleet_sums import worst
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.pricing import DEARER
 from unstale.frozen import dataclass
@@ -91,6 +92,10 @@ class Moment:
     def engine(self) -> dict[str, Any]:
         """What the last engine wrote of itself."""
         return engine_says(self.standing.settings)
+
+    def by_harm(self) -> Integers:
+        """The rows that are not paused, those that harm freshness most first."""
+        return worst(self.standing, self.seen, self.rows, len(self.rows))
 
     def part(self, rows: Integers) -> Moment:
         """Some of these sources, rows rising, at the same moment: of a few it is told sooner."""

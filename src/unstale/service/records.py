@@ -180,6 +180,8 @@ class Status:
     contracts_need: float = 0.0
     #: tables that are being copied now
     copying: tuple[CopyingView, ...] = ()
+    #: when freshness, age and counts of a large fleet were added up, None: now
+    summed_at: float | None = None
 
     @property
     def guess(self) -> bool:

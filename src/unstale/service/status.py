@@ -8,14 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from unstale.core.checks import Floats
-from unstale.core.learning.outlook import Outlook
 from unstale.engine.collecting import SIGNALS
+from unstale.engine.fleet_sums import MANY, FleetSums, sums
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.pulse import KEPT, Done, done, undone
-from unstale.engine.summary import ComparedSources, compare
 from unstale.keeper.outcomes import Answer
-from unstale.keeper.scheduler import Integers
 from unstale.ports import Price, ReadStore
 from unstale.service.collections import collections
 from unstale.service.contracts import contracts, needed
@@ -25,44 +22,46 @@ from unstale.service.records import Budget, Counts, EngineState, FirstRound, Sta
 from unstale.units import DAY
 
 HOUR = 3600.0
-#: sources of a fleet of which only those are looked at closely that are shown
-MANY = 20_000
 
 
 def status(store: ReadStore, moment: Moment, budget: Budget, running: bool | None, limit: int) -> Status:
     """The status of a moment, with so many sources at most, those that harm freshness most first."""
-    standing, rows = moment.standing, moment.rows
-    counters = store.counters()
-    # Where nobody is paused, all are meant: a large fleet is not copied to be looked at.
-    some = rows if len(rows) < len(standing.source) else slice(None)
-    compared = compare(
-        ComparedSources(
-            standing.beliefs[some],
-            standing.last[some],
-            standing.found[some],
-            standing.settings,
-            standing.weight[some],
-            standing.cost[some],
-            standing.failures[some],
-        ),
-        _part(moment, some),
+    standing = moment.standing
+    rules = HostLimits(moment.terms.rules, moment.config.granted).rules
+    whole = sums(
+        standing,
+        moment.seen,
         budget.rate,
-        # A part of a fleet is not what the budget is divided over.
-        None if moment.of_whole is None else math.nan,
+        standing.hosts,
+        lambda host: rules(host).spacing,
+        part=moment.of_whole is not None,
+        named=limit,
     )
-    copied = rows[np.isfinite(moment.seen.age[rows])]
-    prices, totals = store.prices(moment.now - DAY), totals_of(counters)
-    # What was recorded since the last price is in no price yet.
-    tail = undone(done(counters), standing.settings.get(KEPT, b""), priced=standing.price is not None)
-    counts = counts_of(moment)
-    shown = worst(moment, limit)
-    few = shown
+    shown = standing.source.searchsorted(whole.worst)
+    told = moment
     if len(standing.source) > MANY and len(shown):
         # Of so many a brain takes seconds to make: it is made of those that are shown.
-        told, ids = moment.part(np.sort(shown)), standing.source[shown]
-        few = told.standing.source.searchsorted(ids)
-    else:
-        told = moment
+        told = moment.part(np.sort(shown))
+    return told_status(store, moment, told, budget, running, whole)
+
+
+def told_status(
+    store: ReadStore,
+    moment: Moment,
+    told: Moment,
+    budget: Budget,
+    running: bool | None,
+    whole: FleetSums,
+    summed_at: float | None = None,
+) -> Status:
+    """A status with these sums, as they were `summed_at` some time or are now; `told` has the sources that are shown,
+    `moment` all that were promised anything."""
+    standing, counters = moment.standing, store.counters()
+    compared, prices, totals = whole.compared, store.prices(moment.now - DAY), totals_of(counters)
+    # What was recorded since the last price is in no price yet.
+    tail = undone(done(counters), standing.settings.get(KEPT, b""), priced=standing.price is not None)
+    counts = Counts(whole.total, whole.paused, whole.failing, whole.never_answered, whole.never_polled)
+    shown = told.standing.source.searchsorted(whole.worst)
     return Status(
         at=moment.now,
         counts=counts,
@@ -71,54 +70,32 @@ def status(store: ReadStore, moment: Moment, budget: Budget, running: bool | Non
         learned=compared.learned,
         fresh_error=compared.fresh_error,
         even_error=compared.even_error,
-        age=_mean(moment.seen.age[copied], standing.weight[copied]),
+        age=whole.age,
         budget=budget,
         spent_hour=_spent(prices, moment.now - HOUR, tail),
         spent_day=_spent(prices, moment.now - DAY, tail),
         objective=moment.config.objective,
         price=moment.price,
         price_at=moment.price_at,
-        first_round=first_round(moment, counts),
+        first_round=first_round(moment, counts, whole),
         engine=engine_state(store, moment.engine, running, totals),
         totals=totals,
         surcharges=moment.surcharges,
-        hosts=len(standing.hosts),
+        hosts=whole.hosts,
         contracts=contracts(store, moment),
         contracts_need=needed(moment),
         copying=tuple(copying(store, standing.settings, moment.now, running)),
         collections=tuple(collections(store, standing.settings.get(SIGNALS, b""))),
-        worst=tuple(told.views(few, listed(store, standing.source[shown].tolist()), reasons(store, told, few))),
+        worst=tuple(told.views(shown, listed(store, whole.worst), reasons(store, told, shown))),
+        summed_at=summed_at,
     )
 
 
-def counts_of(moment: Moment) -> Counts:
-    """How many sources are in which state."""
-    standing, rows = moment.standing, moment.rows
-    never = np.isinf(standing.last[rows])
-    return Counts(
-        total=len(standing.source),
-        paused=int(standing.paused.sum()),
-        failing=int((standing.failures[rows] > 0).sum()),
-        never_answered=int(never.sum()),
-        never_polled=int((never & (standing.failures[rows] == 0)).sum()),
-    )
-
-
-def first_round(moment: Moment, counts: Counts) -> FirstRound | None:
+def first_round(moment: Moment, counts: Counts, whole: FleetSums) -> FirstRound | None:
     """How far the first round has come, None once every source was polled; what is left takes budget or allowance."""
     if not counts.never_polled:
         return None
-    standing, rows = moment.standing, moment.rows
-    waiting = rows[np.isinf(standing.last[rows]) & (standing.failures[rows] == 0)]
-    rate = moment.config.budget + moment.config.first_rate
-    # Whoever has most sources sets the pace: at one host polls follow each other at its spacing.
-    each = np.bincount(standing.host[waiting], minlength=1)
-    rules = HostLimits(moment.terms.rules, moment.config.granted).rules
-    spacing = max(
-        (rules(name).spacing * int(count) for name, count in zip(standing.hosts, each, strict=False)),
-        default=0.0,
-    )
-    left = max(float(standing.cost[waiting].sum()) / rate, spacing)
+    left = max(whole.first_cost / (moment.config.budget + moment.config.first_rate), whole.first_spacing)
     return FirstRound(counts.polled - counts.never_polled, counts.polled, left)
 
 
@@ -166,25 +143,5 @@ def engine_state(store: ReadStore, said: Mapping[str, Any], running: bool | None
     )
 
 
-def worst(moment: Moment, limit: int) -> Integers:
-    """Rows that are not paused, those that harm most first; among equals the longest unseen."""
-    standing, rows = moment.standing, moment.rows
-    harm = standing.weight * (1.0 - moment.seen.fresh)
-    if limit < len(rows):
-        least = np.partition(harm[rows], len(rows) - limit)[len(rows) - limit] if limit else np.inf
-        rows = rows[harm[rows] >= least]
-    return rows[np.lexsort((standing.last[rows], -harm[rows]))][:limit]
-
-
-def _part(moment: Moment, rows: Integers | slice) -> Outlook:
-    seen = moment.seen
-    return Outlook(*(column[rows] for column in (seen.change_rate, seen.fresh, seen.age)))
-
-
 def _spent(prices: list[Price], since: float, tail: Done) -> float:
     return math.fsum(one.spent for one in prices if one.at > since) + tail.spent
-
-
-def _mean(values: Floats, weight: Floats) -> float:
-    total = float(weight.sum())
-    return float(values @ weight) / total if total > 0.0 else math.nan

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import apsw
 import numpy as np
+import pytest
 
+from unstale.adapters import sqlite_columns
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.ports import FleetColumns, Listing
 
@@ -43,3 +45,27 @@ def test_a_source_in_one_table_alone_is_left_out(tmp_path: Path) -> None:
     assert fleet.source.tolist() == [ids[0], ids[2], ids[3], ids[5]]
     assert fleet.weight.tolist() == [0.0, 2.0, 3.0, 5.0]
     assert fleet.beliefs.shape == (4, 3)
+
+
+def test_beliefs_of_any_length_and_none_are_read_as_they_are_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Parts in which all have a belief, none has, or theirs are of several lengths: 0 in the bytes ends no text.
+    monkeypatch.setattr(sqlite_columns, "_PART", 100)
+    with closing(SqliteStore(tmp_path / "fleet.db")) as store:
+        ids = store.add([Listing(f"https://a.example/{i}") for i in range(MANY)], 0.0)
+        rng = np.random.default_rng(3)
+        lengths = [3] * 100 + [0] * 100 + [1 + i % 3 for i in range(100)] + [i % 4 for i in range(MANY - 300)]
+        known = [
+            (rng.normal(size=length).tobytes() if length else None, float(i), i % 5 if 200 < i < 210 else 0, source)
+            for i, (source, length) in enumerate(zip(ids, lengths, strict=True))
+        ]
+        with closing(apsw.Connection(str(tmp_path / "fleet.db"))) as db:
+            db.executemany("UPDATE beliefs SET belief = ?, due = ?, failures = ? WHERE source = ?", known)
+        fleet, one_by_one = store.fleet(3), store.columns_of(ids, 3)
+    for name in FleetColumns.__slots__:
+        assert np.array_equal(getattr(fleet, name), getattr(one_by_one, name)), name
+    assert fleet.beliefs[:100].all()
+    assert not fleet.beliefs[100:200].any()
+    assert fleet.beliefs[0].tobytes() == known[0][0]
+    assert fleet.failures.sum() == sum(times for *_, times, _ in known) > 0

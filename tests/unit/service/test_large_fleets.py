@@ -12,11 +12,14 @@ import pytest
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.service import service_of
 from unstale.cli.settings import Settings
+from unstale.core.checks import Floats
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.state import kept
 from unstale.keeper.outcomes import Answer
+from unstale.keeper.scheduler import Integers
 from unstale.ports import Entry, FleetColumns, Listing, Price
 from unstale.service import FleetService, fleet_service, preview
+from unstale.service.moment import Moment
 
 COUNT, DAY, NOW = 600, 86_400.0, 1_700_000_000.0
 
@@ -83,3 +86,24 @@ def test_a_price_that_a_few_misjudge_is_found_all_the_same(
     other = service.preview(COUNT / DAY)
     assert other.price == pytest.approx(exact.price, rel=2e-3)
     assert other.fresh == pytest.approx(exact.fresh, abs=1e-3)
+
+
+def test_how_often_all_are_polled_is_found_only_for_who_sorts_by_it(
+    service: FleetService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    intervals = Moment.intervals
+
+    def counted(self: Moment, rows: Integers) -> Floats:
+        asked.append(len(rows))
+        return intervals(self, rows)
+
+    monkeypatch.setattr(Moment, "intervals", counted)
+    columns = service.columns()
+    columns.views(columns.find(sort="fresh", limit=5)[0])
+    assert asked == [5]
+    ids, _ = columns.find(sort="interval", limit=COUNT)
+    waits = [one.interval for one in columns.views(ids)]
+    assert waits == sorted(waits)
+    columns.find(sort="interval", down=True)
+    assert asked == [5, COUNT, COUNT]

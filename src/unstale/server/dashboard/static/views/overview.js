@@ -74,7 +74,7 @@ export async function overview(place, context) {
     const even = stands.freshness_even === null ? "mostly a guess until sources were polled twice" : `${percent(stands.freshness_even)} if all were polled equally often for the same budget${give(stands.freshness_even_error)}`;
     const round = begun ? `First round: ${count(begun.done)} of ${many(begun.of, "source")} polled, about ${span(begun.left)} left${engine.running ? "" : " once an engine runs"}.` : "";
     fill(parts.hero, h("div", { class: "hero" }, none ? h("p", {}, none) : [
-      h("p", { class: "big" }, percent(stands.freshness)), h("p", {}, `of the copies are believed fresh now, by weight${give(stands.freshness_error)}`, h("br"), h("span", { class: "muted" }, even),
+      h("p", { class: "big" }, percent(stands.freshness)), h("p", {}, `of the copies ${stands.summed_at === stands.at ? "are believed fresh now" : `were believed fresh ${ago(stands.summed_at)}`}, by weight${give(stands.freshness_error)}`, h("br"), h("span", { class: "muted" }, even),
         round ? [h("br"), h("span", {}, round)] : null,
         stands.copying.map((one) => [h("br"), h("a", { href: `#/sources/${one.id}` }, short(one.address)), ` is ${one.sentence}.`]))]));
     fill(parts.tiles, h("dl", { class: "tiles" },
