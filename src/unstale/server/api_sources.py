@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from starlette.responses import Response
+
 from unstale.errors import InputError, sentence
 from unstale.server import models, shapes
-from unstale.server.endpoints import GUARDED, IF_MATCH, Call, Endpoint, Refused, Tagged, tag
+from unstale.server.endpoints import GUARDED, IF_MATCH, NOT_KEPT, Call, Endpoint, Refused, Tagged, tag
 from unstale.server.shapes import several, stamp, text, whole
 from unstale.server.shelf import Asker
+from unstale.server.told_sources import ToldSources
 from unstale.service import FleetService, documents, history_documents
 from unstale.units import DAY, parse_duration
 
@@ -25,7 +28,7 @@ class Sources:
     """Does what the table says."""
 
     def __init__(self, service: FleetService, asker: Asker | None) -> None:
-        self._service, self._asker = service, asker
+        self._service, self._asker, self._told = service, asker, ToldSources(service)
         # One edit at a time, so that what a client expects is still so when its change is made.
         self.editing = asyncio.Lock()
 
@@ -124,20 +127,10 @@ class Sources:
         """A part of the list."""
         asked = {"limit": 100, **call.query}
         search = asked.pop("search", "")
-
-        def read() -> Any:
-            if search:
-                # What fulfils both, some at a time.
-                found, most = set(self._service.found(search)), asked["limit"]
-                ids = [one for one in self._service.store.search(**{**asked, "limit": _ALL}) if one in found][:most]
-            else:
-                ids = self._service.store.search(**asked)
-            more = ids[-1] if len(ids) == asked["limit"] else None
-            seen = self._service.views(ids)
-            titles = self._service.titles(seen)
-            return {"sources": [documents.source(one, titles) for one in seen], "after": more}
-
-        return await asyncio.to_thread(read)
+        page = None if search else self._told.at_once(asked)
+        if page is None:
+            page = await asyncio.to_thread(self._told.read, asked, search)
+        return Response(page, 200, NOT_KEPT, "application/json")
 
     async def one(self, call: Call) -> Any:
         """One source with its copy."""

@@ -9,6 +9,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
@@ -39,6 +40,8 @@ RELOAD = 2.0
 UNDER_WAY = 30.0
 #: what Cache-Status says of a copy that is older than was asked for, and sent because the client said how old it may be
 UNMET = b"bound-unmet"
+#: copies that were polled again and are looked at together while requests wait
+RENEWED = 32
 #: requests that may wait for polls at a time
 WAITING = 200
 #: parameters of a query that are read
@@ -87,9 +90,15 @@ class Copies:
         return counts
 
     def _polled(self, heads: Sequence[Head]) -> None:
-        """Of what was polled since, all that the next requests need, read at once: a few at a time cost as much."""
-        self._held.renew(heads)
+        """Of what was polled since, all that requests need next, read together: one by one costs ten times as much."""
         self._outlooks.renew(heads)
+        self._renew(heads)
+
+    def _renew(self, heads: Sequence[Head]) -> None:
+        """Copies as they stand now, some at a time, so that requests need not wait for all."""
+        self._held.renew(heads[:RENEWED])
+        if len(heads) > RENEWED:
+            asyncio.get_running_loop().call_soon(self._renew, heads[RENEWED:])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; the path is one of ours."""

@@ -205,7 +205,7 @@ def matches(listed: str, etag: str, *, strongly: bool = False) -> bool:
     >>> matches('W/"b"', '"b"', strongly=True)
     False
     """
-    if listed.strip() == "*":
+    if listed == etag or listed.strip() == "*":
         return True
     tags = (tag.strip() for tag in listed.split(","))
     return any((tag if strongly else tag.removeprefix("W/")) == etag for tag in tags)

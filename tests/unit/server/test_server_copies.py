@@ -500,3 +500,27 @@ def test_requests_of_one_moment_share_a_look(tmp_path: Path) -> None:
     assert {got.status for got in asyncio.run(play())} == {200}
     assert looks == [100]
     kept.close()
+
+
+def test_what_was_polled_again_is_looked_at_some_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Kept(tmp_path / "many.db", 70)
+    kept.poll(TEXT)
+    app = replica(kept.shelf, clock=kept.clock)
+    looks, editions = list[int](), kept.shelf.editions
+    monkeypatch.setattr(kept.shelf, "editions", lambda wanted: [looks.append(len(wanted)), editions(wanted)][1])
+
+    async def play() -> list[Got]:
+        for source in kept.ids:
+            await ask(app, f"/copies/{source}")
+        looks.clear()
+        kept.now += 60
+        kept.poll()
+        await ask(app, "/copies/1")
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return [await ask(app, f"/copies/{source}") for source in kept.ids]
+
+    answers = asyncio.run(play())
+    assert looks == [32, 32, 6], "nobody waits for all, and nothing is looked at twice"
+    assert {(got.status, got.fields["age"], got.body) for got in answers} == {(200, "0", TEXT)}
+    kept.close()

@@ -70,3 +70,18 @@ def test_where_the_store_cannot_tell_it_is_asked_each_time(kept: Kept, monkeypat
     monkeypatch.setattr(kept.shelf, "mark", lambda: None)
     assert heads.of(1) == heads.of(1)
     assert reads == [[1], [1]]
+
+
+def test_only_those_that_were_polled_again_are_told_of(kept: Kept) -> None:
+    told: list[Head] = []
+    heads = Heads(kept.shelf, told.extend)
+    assert heads.of(1) == Head(1, 1, 1, START, START + 60, 0)
+    assert heads.of(2) is not None
+    kept.store.set_due([1], [START + 90])
+    assert heads.of(2) is not None
+    assert told == []
+    kept.now = START + 90
+    kept.poll()
+    heads.of(2)
+    assert sorted(head.source for head in told) == [1, 2], "3 was never asked for"
+    assert all(head.checked == START + 90 for head in told)
