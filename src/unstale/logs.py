@@ -49,6 +49,7 @@ EVENTS: dict[str, EventKind] = {
     "store_lost": EventKind(ERROR, "the store's file was deleted, replaced or cut; nothing is polled any more"),
     "clock_jumped": EventKind(WARNING, "the system's clock was set by `seconds`; all times follow it"),
     "parser_ended": EventKind(WARNING, "a body could not be parsed within its limits; its process was ended"),
+    "poller_ended": EventKind(WARNING, "a process that polls died or hung: its polls failed, another takes over"),
     "failover": EventKind(
         WARNING, "another PostgreSQL server took over, or the store was restored: what it does not know is polled again"
     ),

@@ -33,6 +33,7 @@ from unstale.adapters.introduced_fetcher import IntroducedFetcher
 from unstale.adapters.listing_fetcher import ListingFetcher
 from unstale.adapters.memory_fetcher import MemoryFetcher
 from unstale.adapters.polite_fetcher import PoliteFetcher
+from unstale.adapters.poller_fetcher import PollerFetcher
 from unstale.adapters.replica_fetcher import ReplicaFetcher
 from unstale.adapters.robots import Robots
 from unstale.adapters.sql_fetcher import SqlFetcher
@@ -276,6 +277,16 @@ async def listing() -> AsyncIterator[World]:
         yield replace(world, fetcher=ListingFetcher(world.fetcher, now=lambda: NOW))
 
 
+@asynccontextmanager
+async def poller() -> AsyncIterator[World]:
+    async with http() as world:
+        fetcher = PollerFetcher(2, Gate(["127.0.0.1/32"]), now=lambda: NOW)
+        # A process that is started on a busy machine takes longer than some of these looks may.
+        await fetcher.look(Request(world.address, seconds=30.0))
+        yield replace(world, fetcher=fetcher)
+        await fetcher.close()
+
+
 EXAMPLES: dict[str, Callable[[], AbstractAsyncContextManager[World]]] = {
     "ApiFetcher": api,
     "FeedFetcher": feed,
@@ -285,6 +296,7 @@ EXAMPLES: dict[str, Callable[[], AbstractAsyncContextManager[World]]] = {
     "ListingFetcher": listing,
     "MemoryFetcher": memory,
     "PoliteFetcher": polite,
+    "PollerFetcher": poller,
     "ReplicaFetcher": replica,
     "SqlFetcher": sql,
 }
@@ -386,7 +398,8 @@ def quickly(
 
 #: those that need not be awaited, once more without it
 QUICK = {
-    f"{name}, not awaited": quickly(EXAMPLES[name]) for name in ("HttpFetcher", "IntroducedFetcher", "PoliteFetcher")
+    f"{name}, not awaited": quickly(EXAMPLES[name])
+    for name in ("HttpFetcher", "IntroducedFetcher", "PoliteFetcher", "PollerFetcher")
 }
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from support.engine_victim import Life, engines, settings_file, until
 from support.loopback import Loopback, answer, redirect
@@ -66,10 +67,12 @@ def speaking(speeches: dict[str, bytes], host: str) -> Iterator[Loopback]:
         loop.close()
 
 
-def test_hostile_sources_harm_nobody_but_themselves(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pollers", [0, 2])
+def test_hostile_sources_harm_nobody_but_themselves(tmp_path: Path, pollers: int) -> None:
     kinds = [*SAID, *DONE]
     assert set(kinds) == REASONS.keys() | ANSWERS.keys()
-    config = settings_file(tmp_path, 'budget = "100/s"', ALLOWED, 'timeout = "1s"\nlimit = "1MiB"')
+    http = f'timeout = "1s"\nlimit = "1MiB"\npollers = {pollers}'
+    config = settings_file(tmp_path, 'budget = "100/s"', ALLOWED, http)
     store = SqliteStore(tmp_path / "unstale.db")
     site = Site.of(HEALTHY, change_rate=0.3)
     with (

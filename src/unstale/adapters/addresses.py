@@ -74,6 +74,11 @@ class Gate:
                 rule, remedy = "is not a network", "write it like 10.0.0.0/8 or fd00::/8, host bits zero"
                 raise InputError(sentence("allow_networks", repr(text), rule, remedy)) from None
 
+    @property
+    def networks(self) -> list[str]:
+        """The networks that are allowed besides, from which the same gate can be made elsewhere."""
+        return [str(network) for network in self._allowed]
+
     def permits(self, dialled: str) -> bool:
         """Whether this IP address, as the system is about to dial it, may be dialled."""
         ip = ip_address(dialled)

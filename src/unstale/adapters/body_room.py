@@ -92,14 +92,14 @@ class SharedBytes:
 
 
 class BodyRoom:
-    """The room of all bodies of a process: `total` bytes, on disk in `folder` but for what is in memory."""
+    """The room of all bodies of a process: `total` bytes, on disk in `folder` but for what is in memory.
 
-    def __init__(self, total: int = TOTAL, folder: Path | None = None) -> None:
-        self.disk, self.light, self.heavy = (
-            SharedBytes(total),
-            SharedBytes(min(LIGHT, total)),
-            SharedBytes(min(HEAVY, total)),
-        )
+    Where it is one `of` several that share all this, it has its part.
+    """
+
+    def __init__(self, total: int = TOTAL, folder: Path | None = None, *, of: int = 1) -> None:
+        self.total = total
+        self.disk, self.light, self.heavy = (SharedBytes(min(most, total) // of) for most in (total, LIGHT, HEAVY))
         self.folder = folder
 
     def file(self) -> IO[bytes]:

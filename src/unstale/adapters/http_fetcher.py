@@ -68,9 +68,9 @@ class HttpFetcher:
         polled_at = self._now()
         return found(request, await self.look(request), polled_at)
 
-    def begin(self, request: Request, ended: Ended) -> CallOff:
-        """Look without being awaited; see `unstale.ports.QuickFetcher`."""
-        return self._begin(request, None, ended).call_off
+    def begin(self, request: Request, ended: Ended, at: float | None = None) -> CallOff:
+        """Look without being awaited; see `unstale.ports.QuickFetcher`. It began when it was asked for, `at` a time."""
+        return self._begin(request, None, ended, at).call_off
 
     async def look(self, request: Request) -> TransferReply:
         """Ask and follow redirects; any status is an answer. A body cut at the limit comes with a reason."""
@@ -99,9 +99,11 @@ class HttpFetcher:
             transfer.curl.close()
         self._idle.clear()
 
-    def _begin(self, request: Request, replied: Replied | None, ended: Ended | None = None) -> Flight:
-        loop = asyncio.get_running_loop()
-        flight = Flight(request, replied, loop.time() + request.seconds, self._flying, ended, self._now())
+    def _begin(
+        self, request: Request, replied: Replied | None, ended: Ended | None = None, at: float | None = None
+    ) -> Flight:
+        loop, polled_at = asyncio.get_running_loop(), self._now() if at is None else at
+        flight = Flight(request, replied, loop.time() + request.seconds, self._flying, ended, polled_at)
         try:
             flight.lines = lines(request) if request.headers else conditions(request.etag, request.last_modified)
             flight.here = web_address(request.address)

@@ -30,7 +30,9 @@ class IntroducedFetcher(HttpFetcher):
         """Say that this replica polls no more."""
         await self.look(replace(request, headers={**request.headers, ASKING: f"{self._here}; leaving"}))
 
-    def _begin(self, request: Request, replied: Replied | None, ended: Ended | None = None) -> Flight:
+    def _begin(
+        self, request: Request, replied: Replied | None, ended: Ended | None = None, at: float | None = None
+    ) -> Flight:
         def heard(reply: TransferReply | Exception) -> None:
             named = None if isinstance(reply, Exception) else reply.headers.get(RECENT.lower())
             if named is not None:
@@ -40,5 +42,5 @@ class IntroducedFetcher(HttpFetcher):
             elif ended is not None:
                 ended(flight.meant(reply))
 
-        flight = super()._begin(replace(request, headers={ASKING: self._here, **request.headers}), heard)
+        flight = super()._begin(replace(request, headers={ASKING: self._here, **request.headers}), heard, None, at)
         return flight

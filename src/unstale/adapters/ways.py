@@ -26,6 +26,7 @@ from unstale.ports import Aside, Fetcher
 
 if TYPE_CHECKING:
     from unstale.adapters.http_fetcher import HttpFetcher
+    from unstale.adapters.poller_fetcher import PollerFetcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class Means:
     aside: Aside | None = None
     #: what bodies that are being polled may have together; none: each fetcher has its own
     room: BodyRoom | None = None
+    #: processes that poll the web; 0: it is polled in this one
+    pollers: int = 0
     #: where parts of tables are kept that are on their way to another machine; none: nowhere
     parts: Path | None = None
 
@@ -99,8 +102,23 @@ def plain_web(means: Means) -> HttpFetcher:
     )
 
 
+def _apart(means: Means) -> PollerFetcher:
+    from unstale.adapters.poller_fetcher import PollerFetcher
+
+    return PollerFetcher(
+        means.pollers,
+        means.gate,
+        agent=means.agent,
+        connections=means.connections,
+        proxy=means.proxy,
+        ca_file=means.ca_file,
+        room=means.room,
+        now=means.now,
+    )
+
+
 def _web(means: Means, others: Others) -> Fetcher:
-    fetcher = plain_web(means)
+    fetcher = _apart(means) if means.pollers else plain_web(means)
     if not means.robots:
         return fetcher
     from unstale.adapters.polite_fetcher import PoliteFetcher

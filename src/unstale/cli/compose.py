@@ -113,7 +113,7 @@ class Application:
     ) -> None:
         self.settings, self.clock = settings, SystemClock()
         self.executor = StoreExecutor(lambda: open_store(settings), quick=True)
-        self.fetchers = Fetchers(settings, self.clock.now, ProgressKeeper(self.executor))
+        self.fetchers = Fetchers(settings, self.clock.now, ProgressKeeper(self.executor), pollers=settings.http.pollers)
         aside = self.fetchers.sandbox
         self.deliveries = LiveTelling(
             self.executor, lambda more: receivers(settings, self.executor, content_of, aside, more), self.clock

@@ -89,9 +89,19 @@ def admission_of(settings: Settings, names: tuple[str, ...] | None = None) -> Ad
 
 
 class Fetchers:
-    """Looks at sources of every kind. A kind's fetcher is made when the first source of that kind is polled."""
+    """Looks at sources of every kind. A kind's fetcher is made when the first source of that kind is polled.
 
-    def __init__(self, settings: Settings, now: Callable[[], float], progress: ProgressKeeper | None = None) -> None:
+    Who polls for long may have `pollers`, processes that look at the web.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        now: Callable[[], float],
+        progress: ProgressKeeper | None = None,
+        *,
+        pollers: int = 0,
+    ) -> None:
         self._settings, self._now, self._progress = settings, now, progress
         #: where strangers' bodies are parsed
         self.sandbox = Sandbox()
@@ -99,7 +109,7 @@ class Fetchers:
         beside = None if is_shared(settings.store) else Path(settings.store).parent
         room = BodyRoom(settings.http.bodies, folder=beside)
         parts = (beside or Path()) / ".unstale.parts"
-        self._means = replace(means_of(settings, now), aside=self.sandbox, room=room, parts=parts)
+        self._means = replace(means_of(settings, now), aside=self.sandbox, room=room, parts=parts, pollers=pollers)
         told = settings.sql.lineage
         self._teller = _teller(told, settings.sql.lineage_token, self._means) if told else None
         self._lineage = Lineage(self._teller, self._means.target, now) if self._teller else None

@@ -23,6 +23,9 @@ class Http:
     agent: str = setting("", forms.text, "How polls name themselves; empty: unstale and its version.")
     contact: str = setting("", forms.text, "Where the owner of a polled site can reach you; told with every poll.")
     connections: int = setting(512, forms.whole, "Open connections at a time, all hosts together.")
+    pollers: int = setting(
+        0, forms.count, "Processes beside the engine that poll, each its own hosts; 0: the engine polls itself."
+    )
     concurrency: int = setting(2, forms.whole, "Polls at a time at one host.")
     spacing: float = setting(
         "1s",

@@ -147,7 +147,7 @@ async def _work(
     owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
     config = replace(config_of(settings), budget=budget, owner=owner, lease=3.0 * settings.http.timeout + 5.0)
     config = await executor.do(lambda store: _agree(store, config, settings))
-    fetchers = Fetchers(settings, clock.now, ProgressKeeper(executor))
+    fetchers = Fetchers(settings, clock.now, ProgressKeeper(executor), pollers=settings.http.pollers)
     desk = None if handing_out is None else await handed_out(fetchers, clock.now, *handing_out)
     life = StoreExecutor(opened)
     engine = Worker(
