@@ -2,6 +2,9 @@
 
 What is compared is processor time per poll, user and system, for the server shares the machine. The bare loop polls the
 same addresses, 64 at a time, which is what one host is granted here. Candidates take turns.
+
+With processes that poll beside the engine, what counts is the busiest of all: where each has a core, and the server is
+elsewhere, that one sets the pace.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from unstale.ports import Listing
 
 SOURCES, FLIGHTS = 6_000, 64
 #: polls before measuring begins, in which all sources get their first copies; polls that are measured; of a bare loop
-WARM, MEASURED, BARE = 2 * SOURCES, 5 * SOURCES, 2 * SOURCES
+WARM, MEASURED, BARE = 2 * SOURCES, 3 * SOURCES, 2 * SOURCES
 #: seconds after which a run that does not come so far is given up
 PATIENCE = 120.0
 #: connections that are kept, as many as the settings grant where they say nothing
@@ -42,6 +45,7 @@ SETTINGS = f"""
 store = "fleet.db"
 budget = "600000000/min"
 [http]
+pollers = 0
 allow_networks = ["127.0.0.0/8"]
 [hosts."127.0.1.1"]
 spacing = "0s"
@@ -102,8 +106,26 @@ def memory(pid: int) -> float:
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
-def run(folder: Path, more: list[str]) -> tuple[float, float, float]:
-    """CPU seconds per poll, polls per second, and MB, of `unstale run` once it has its pace."""
+def processes(engine: int) -> list[int]:
+    """An engine, and those that poll for it."""
+    begun = Path(f"/proc/{engine}/task/{engine}/children").read_text().split()
+    return [engine, *(int(pid) for pid in begun if b"poller_child" in Path(f"/proc/{pid}/cmdline").read_bytes())]
+
+
+@contextmanager
+def fleet(where: list[str], pollers: int = 0) -> Iterator[Path]:
+    """A folder with settings and a store of these sources."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "unstale.toml").write_text(SETTINGS.replace("pollers = 0", f"pollers = {pollers}"))
+        store = SqliteStore(folder / "fleet.db")
+        store.add([Listing(one, host=one.split("/")[2].split(":")[0]) for one in where], time.time() - 1.0)
+        store.close()
+        yield folder
+
+
+def run(folder: Path, more: list[str]) -> tuple[list[float], float, float]:
+    """CPU seconds per poll of each process, polls per second, and MB in all, of `unstale run` once it has its pace."""
     command = [sys.executable, "-m", "unstale", "run", "--no-serve"]
     with (folder / "said").open("w", encoding="utf-8") as said:
         engine = subprocess.Popen([*command, *more], cwd=folder, stdout=said, stderr=said)
@@ -111,10 +133,12 @@ def run(folder: Path, more: list[str]) -> tuple[float, float, float]:
         with closing(apsw.Connection(str(folder / "fleet.db"))) as db:
             before = recorded(db)
             reach(db, before + WARM)
-            began, cpu, polls = time.perf_counter(), spent(engine.pid), recorded(db)
+            pids = processes(engine.pid)
+            began, cpu, polls = time.perf_counter(), [spent(pid) for pid in pids], recorded(db)
             reach(db, polls + MEASURED)
-            took, cpu, polls = time.perf_counter() - began, spent(engine.pid) - cpu, recorded(db) - polls
-            most = memory(engine.pid)
+            took, polls = time.perf_counter() - began, recorded(db) - polls
+            cost = [(spent(pid) - before) / polls for pid, before in zip(pids, cpu, strict=True)]
+            most = sum(map(memory, pids))
     except AssertionError:
         print((folder / "said").read_text("utf-8")[-2000:], flush=True)
         raise
@@ -122,7 +146,7 @@ def run(folder: Path, more: list[str]) -> tuple[float, float, float]:
         engine.terminate()
         engine.wait(30)
     assert engine.returncode == 0, (folder / "said").read_text("utf-8")[-2000:]
-    return cpu / polls, polls / took, most
+    return cost, polls / took, most
 
 
 async def bare(where: list[str], polls: int) -> None:
@@ -172,11 +196,38 @@ def scrapy_cost(port: int) -> float | None:
     return (costs[1] - costs[0]) / 4_000
 
 
+def apart(table: Table, where: list[str], rounds: int, more: list[str]) -> None:
+    """What processes that poll take off the engine."""
+    busiest: dict[int, list[float]] = {0: [], 1: [], 2: []}
+    whole: dict[int, list[float]] = {0: [], 1: [], 2: []}
+    sizes = []
+    with fleet(where) as none, fleet(where, 1) as one, fleet(where, 2) as two:
+        for _ in range(rounds):
+            for pollers, folder in enumerate((none, one, two)):
+                costs, _, size = run(folder, more)
+                assert len(costs) == 1 + pollers
+                busiest[pollers].append(max(costs))
+                whole[pollers].append(sum(costs))
+                sizes.append(size)
+                print(f"{pollers} pollers: {', '.join(f'{cost * 1e6:.0f}' for cost in costs)} µs", flush=True)
+    for pollers, name in enumerate(("unstale run, busiest process", "with 1 poller", "with 2 pollers")):
+        cost = median(busiest[pollers])
+        table.row("200 hosts", name, cost, median(whole[pollers]), cost / median(busiest[0]), rounds)
+    table.fact(
+        "polls per CPU second of the busiest process, 2 pollers against one process",
+        f"{median(busiest[0]) / median(busiest[2]):.2f}",
+        "1.5 or more",
+    )
+    table.fact("the same against 1 poller", f"{median(busiest[1]) / median(busiest[2]):.2f}", "-")
+    table.fact("memory of all processes, MB, 2 pollers", f"{max(sizes):.0f}", "-")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--hosts", type=int, nargs="*", default=[200, 1])
     parser.add_argument("--no-scrapy", action="store_true")
+    parser.add_argument("--pollers", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--dry", action="store_true", help="write no table")
     options, more = parser.parse_known_args()
     table = Table(
@@ -185,15 +236,10 @@ def main() -> None:
     with serving() as port:
         for hosts in options.hosts:
             where, ours, theirs, rates, sizes = addresses(port, hosts), [], [], [], []
-            with tempfile.TemporaryDirectory() as name:  # as many hosts as that, or one that grants 64 at a time
-                folder = Path(name)
-                (folder / "unstale.toml").write_text(SETTINGS)
-                store = SqliteStore(folder / "fleet.db")
-                store.add([Listing(one, host=one.split("/")[2].split(":")[0]) for one in where], time.time() - 1.0)
-                store.close()
+            with fleet(where) as folder:  # as many hosts as that, or one that grants 64 at a time
                 for _ in range(options.rounds):
                     theirs.append(bare_cost(where))
-                    mine, rate, size = run(folder, more)
+                    (mine,), rate, size = run(folder, more)
                     ours.append(mine)
                     rates.append(rate)
                     sizes.append(size)
@@ -210,6 +256,8 @@ def main() -> None:
             table.fact(f"memory, MB, {case}", f"{max(sizes):.0f}", "-")
             if hosts == options.hosts[0] and not options.no_scrapy and (crawled := scrapy_cost(port)) is not None:
                 table.fact("times Scrapy, by CPU", f"{crawled / median(ours):.1f}", "25 or more")
+        if options.pollers:
+            apart(table, addresses(port, 200), options.rounds, more)
     if not options.dry:
         table.write()
 
