@@ -129,9 +129,12 @@ def cases(first: int, count: int, folder: Path) -> Counter[str]:
     # Who found something says so in the place of how many passed.
     told = re.search(r"([\d,]+) generated(?:, ([\d,]+) passed)?", done.stdout)
     made, passed = (int((one or "0").replace(",", "")) for one in told.groups()) if told else (0, 0)
+    # On a busy machine an answer may take longer than its ten seconds: that is no breach, and is told.
+    late = sum(int(number) for number in re.findall(r"Network Error: (\d+)", done.stdout))
     if done.returncode or passed < made:
         print(done.stdout[-6000:], done.stderr[-2000:], flush=True)
-    return Counter({"rounds": made, "passed": passed, "breaches": int(done.returncode != 0) or made - passed})
+    breaches = made - passed or int(done.returncode != 0 and not late)
+    return Counter({"rounds": made, "passed": passed, "breaches": breaches, "not answered in ten seconds": late})
 
 
 def _module(name: str) -> Any:
