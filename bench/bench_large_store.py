@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import chdir, closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -102,10 +103,14 @@ def first_poll(folder: Path) -> dict[str, tuple[float, float]]:
         before, began = {name: counted(db, name) for name in ("claimed", "recorded")}, time.perf_counter()
         with engine_of(folder) as pid:
             for name, count in before.items():
-                awaited(folder, lambda name=name, count=count: counted(db, name) > count)
+                awaited(folder, partial(_more, db, name, count))
                 found[name] = time.perf_counter() - began, spent(pid)
             found["memory"] = memory(pid), 0.0
     return found
+
+
+def _more(db: apsw.Connection, name: str, count: int) -> bool:
+    return counted(db, name) > count
 
 
 def beside_an_engine(folder: Path) -> tuple[tuple[float, float], list[tuple[float, float]]]:

@@ -144,8 +144,8 @@ def keep_fresh(
         budget = settled(settings, option)
         if budget.set_here and not events:
             _say(f"budget {sentence(budget)}; `unstale budget --from-settings` goes back to the settings")
-        # Machine code for learning takes a hundred megabytes. With few sources it saves a tenth of a poll at most,
-        # however fast they are polled: batches are then large, and NumPy does those nearly as well.
+        # Machine code for learning takes a hundred megabytes. With few sources it saves little however fast they are
+        # polled: batches are then large, and NumPy does those nearly as well.
         load_for_many(BUSY_MANY if budget.rate >= BUSY else MANY)
         application = Application(settings, tell, budget=budget.rate)
         heard: list[Stopping] = []
