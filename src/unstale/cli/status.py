@@ -43,11 +43,6 @@ class Limits:
     #: the one contract that counts, None for all
     contract: str | None = None
 
-    @property
-    def by_age(self) -> bool:
-        """Whether sources are judged one by one."""
-        return self.warn_age is not None or self.fail_age is not None
-
 
 @click.command()
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
@@ -117,10 +112,9 @@ def _seconds(name: str, text: str | None) -> float | None:
 def _status(settings: Settings, names: tuple[str, ...], limit: int, form: str, plot: str | None, limits: Limits) -> int:
     with serving(settings) as service:
         store = service.store
-        moment = None
-        if names or plot is not None or form == "dbt" or limits.by_age:
-            # Every source is looked at; otherwise what its engine has added up of a large fleet will do.
-            moment = service.moment([find_source(store, name) for name in names] if names else None)
+        # Where no source is looked at by itself, what the engine of a large fleet has added up will do.
+        each = names or plot is not None or form == "dbt" or (limits.warn_age, limits.fail_age) != (None, None)
+        moment = service.moment([find_source(store, name) for name in names] if names else None) if each else None
         status = service.status(limit=limit) if moment is None else service.status_of(moment, limit=limit)
         verdict, why = judged(moment, status, limits)
         if plot is not None and moment is not None:
@@ -175,8 +169,7 @@ def judged(moment: Moment | None, status: Status, limits: Limits) -> tuple[str, 
 
 
 def _print(status: Status) -> None:
-    out = console()
-    counts = status.counts
+    out, counts, lines = console(), status.counts, status.worst
     apart = [
         f"{number:,} {name}"
         for name, number in (
@@ -188,7 +181,6 @@ def _print(status: Status) -> None:
     ]
     out.print(f"[bold]{counted(counts.total)}[/bold]{': ' if apart else ''}{', '.join(apart)}", highlight=False)
     out.print(numbers(status), highlight=False)
-    lines = status.worst
     if lines:
         out.print()
         out.print(table(status, out.width), highlight=False, markup=False)
@@ -226,9 +218,9 @@ def numbers(status: Status) -> Any:
         table.add_row("freshness", "–", "all sources are paused")
     else:
         when = "are believed fresh now" if status.summed_at is None else f"were fresh {ago(status.summed_at, now)}"
-        said = f"of the copies {when}, by weight"
         more = "; mostly a guess until sources were polled twice" if status.guess else _give_or_take(status.fresh_error)
-        table.add_row("freshness", f"[bold]{100 * status.fresh:.1f} %[/bold]", f"{said}{more}")
+        told = f"of the copies {when}, by weight{more}"
+        table.add_row("freshness", f"[bold]{100 * status.fresh:.1f} %[/bold]", told)
         if not status.guess:
             said = "if all were polled equally often, for the same budget"
             table.add_row("", f"{100 * status.even:.1f} %", f"{said}{_give_or_take(status.even_error)}")
@@ -259,8 +251,7 @@ def numbers(status: Status) -> Any:
         needs = f"needs {format_rate(DAY * promise.needs)}"
         table.add_row("contract", state, f"{promise.name}: {promise.sentence}, {needs}")
     for one in status.collections[:_COLLECTIONS]:
-        place = brief(shown_address(one.listing.address))
-        table.add_row("collection", one.state, f"{place} {one.sentence(now)}")
+        table.add_row("collection", one.state, f"{brief(shown_address(one.listing.address))} {one.sentence(now)}")
     if (hidden := len(status.collections) - _COLLECTIONS) > 0:
         table.add_row("", "", f"and {many(hidden, 'collection')} more")
     beside = status.totals.requests - status.totals.polls
