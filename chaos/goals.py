@@ -264,7 +264,7 @@ GOALS = (
         "95 % of branches, 85 % of mutants",
         ("branches",),
         ("tests/mutants",),
-        "branches of the fast tests; the slow ones take more, what numba compiled is not seen; mutants are chosen by hand",
+        "of the fast tests; the slow ones take more, what numba compiled is not seen; mutants are chosen by hand",
     ),
     Goal(32, "SQLite with the WAL-reset bug", 3, "refused", (), ("tests/unit/adapters/test_sqlite_store.py",)),
 )
