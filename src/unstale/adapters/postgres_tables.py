@@ -156,10 +156,18 @@ DROP INDEX soonest;
 ALTER TABLE schedule SET (fillfactor = 60);
 """
 
+_V11 = """
+-- what a worker was ever credited with beside its share, and what had come into its bucket when it was last settled with
+ALTER TABLE workers ADD COLUMN credit float8 NOT NULL DEFAULT 0, ADD COLUMN settled float8 NOT NULL DEFAULT 0;
+-- what of the budget has come into nobody's bucket, until then
+CREATE TABLE purse(at float8 NOT NULL, kept float8 NOT NULL) WITH (fillfactor = 50);
+INSERT INTO purse VALUES (extract(epoch FROM clock_timestamp())::float8, 0);
+"""
+
 #: what a poll of a source costs: what is stated, or what was found
 COST = "CASE WHEN cost = 1 THEN coalesce(learned, cost) ELSE cost END"
 #: shards of a store, and that of a source: its host's, or one by its own number where it has no host
 SHARDS = 1024
 OF_SOURCE = "CASE WHEN h.name = '' THEN (w.source & 1023)::integer ELSE h.shard END"
 #: the step from version i to version i + 1
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7, _V8, _V9, _V10)
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7, _V8, _V9, _V10, _V11)
