@@ -496,8 +496,8 @@ def test_what_polls_change_is_written_in_its_place(server: Postgres, opened: Cal
         polled(100.0 * round_, 40)
     after = updates()
     updated = {name: (all_ - before[name][0], hot - before[name][1]) for name, (all_, hot) in after.items()}
-    # A claim updates nothing, an outcome a belief in its place and a row of the schedule.
-    assert updated["claims"] == (0, 0)
+    # A claim updates nothing, an outcome a belief in its place and a row of the schedule; a whole batch is deleted.
+    assert updated["batches"] == (0, 0)
     assert updated["schedule"][0] == updated["beliefs"][0] == 40 * 40
     assert updated["beliefs"][1] > 0.9 * updated["beliefs"][0]
 

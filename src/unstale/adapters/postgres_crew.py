@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unstale.adapters import postgres_claims, postgres_hosts, postgres_parts, postgres_shards
+from unstale.adapters.postgres_asked import AskedMemory
 from unstale.adapters.postgres_columns import columns_of
 from unstale.adapters.postgres_link import server_time
 from unstale.adapters.postgres_schema import PLANNING, Connection
 from unstale.adapters.postgres_shelf import GONE, NOW
 from unstale.adapters.postgres_store import PostgresStore
 from unstale.keeper.shares import Account, granted, settled, spare_in, wanted_shares
-from unstale.ports import Census, Claim, CrewMember, FleetColumns, Grant, HeldShards, HostWord, Lesson, Price
+from unstale.ports import Census, Claim, CrewMember, Entry, FleetColumns, Grant, HeldShards, HostWord, Lesson, Price
 
 #: seconds that the clocks of a worker and its server may be apart when one says that a source is due
 APART = 1.0
@@ -90,11 +91,28 @@ class PostgresCrew(PostgresStore):
                 return []
             lost = sum(postgres_claims.end(db, owner, claimed_at=at) for at in sorted(set(tried))) if again else 0
             tried.append(at := server_time(db))
-            claims = postgres_claims.take(db, at, lease, owner, sources, at + APART)
+            claims = postgres_claims.take(db, at, lease, owner, sources, at + APART, self._asked)
             self._count(db, {"given_back": lost, "claimed": len(claims)})
             return claims
 
         return self._write(work)
+
+    def record(
+        self, entries: Sequence[Entry], *, settings: Mapping[str, bytes] | None = None, price: Price | None = None
+    ) -> list[bool]:
+        """Observations, copies, beliefs, due times, settings and a price, in one transaction."""
+        held = super().record(entries, settings=settings, price=price)
+        self._asked.recorded(entries, held)
+        return held
+
+    def give_back(self, owner: str, claims: Sequence[Claim] | None = None) -> int:
+        """End claims without an outcome: these, or all of the owner's."""
+        self._asked.ended([claim.token for claim in claims or ()])
+        return super().give_back(owner, claims)
+
+    def _connect(self) -> Connection:
+        self._asked = AskedMemory()
+        return super()._connect()
 
     def held_fleet(self, owner: str, width: int) -> FleetColumns:
         """The sources of the shards that a worker holds, in columns."""
@@ -152,11 +170,13 @@ class PostgresCrew(PostgresStore):
             db.execute(f"DELETE FROM workers WHERE at < {NOW} - %s".encode(), (GONE,))
             purse: Any = db.execute("SELECT at, kept FROM purse FOR UPDATE").fetchone()
             rows: Any = db.execute(
-                "SELECT owner, at, share, held, level, burst, facts, credit, settled FROM workers ORDER BY owner FOR UPDATE"
+                "SELECT owner, at, share, held, level, burst, facts, credit, settled FROM workers ORDER BY owner "
+                "FOR UPDATE"
             ).fetchall()
             now, told = server_time(db), [json.loads(row[6]) for row in rows]
             whole = rate + first
-            wanted = wanted_shares(whole, [(row[2], one.get("demand", 0.0)) for row, one in zip(rows, told, strict=True)])
+            demands = [(row[2], one.get("demand", 0.0)) for row, one in zip(rows, told, strict=True)]
+            wanted = wanted_shares(whole, demands)
             shares = granted(whole, wanted, [(row[2], row[3]) for row in rows])
             accounts = [_account(row, one, now) for row, one in zip(rows, told, strict=True)]
             left, credits = settled(purse[1], rate * max(now - purse[0], 0.0), accounts)

@@ -42,7 +42,7 @@ class SignOfLife:
 
 @dataclass(frozen=True, slots=True)
 class LifeHeard:
-    """What a sign of life brought: what may be spent, the held shards, what is planned, how often sources were edited."""
+    """What a sign of life brought: what may be spent, the held shards, what is planned, and how often edits came."""
 
     grant: Grant
     held: HeldShards

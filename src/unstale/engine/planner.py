@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -67,8 +67,7 @@ class Planner:
         #: as the settings give it, what operators have said since, and whether no plan has gone by that yet
         self._given, self._said, self._anew = config, b"", False
         #: who is alive, and what of the budget has come into nobody's bucket
-        self._crew: Sequence[CrewMember] = ()
-        self._purse = 0.0
+        self._crew, self._purse = list[CrewMember](), 0.0
         self._pricer = Pricer(executor)
         self._large = PlanInParts(executor, host_limits, self._pricer, clock, large=large)
         self._plan_at, self._jumps, self._edited, self._took = -math.inf, Jumps(clock), -1, 0.0
@@ -130,7 +129,7 @@ class Planner:
     async def _divide(self) -> None:
         first = self._first.at(self._clock.now())
 
-        def divide(store: SharedStore) -> tuple[EngineConfig, Sequence[CrewMember], float, int, bytes]:
+        def divide(store: SharedStore) -> tuple[EngineConfig, list[CrewMember], float, int, bytes]:
             told = {name: store.setting(name) for name in (TERMS, BUDGET, SAID)}
             config = self._told_by(told)
             return config, *store.divide(config.rate, first), store.counters().get("edited", 0), told[SAID]

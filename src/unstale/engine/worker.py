@@ -161,11 +161,9 @@ class Worker:
             "lag": self._claiming.lag,
             "price": fleet.plan.price,
             "started_at": self._started_at,
-            "demand": fleet.demand(now),
-            "waiting": fleet.waiting(now),
-            "credited": fleet.credited,
             "shards": len(fleet.epochs),
             "sources": len(fleet.scheduler.ids),
+            **fleet.demand(now),
         }
         return SignOfLife(
             fleet.bucket.rate,

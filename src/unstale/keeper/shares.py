@@ -3,7 +3,7 @@
 Rules of this file:
 1. Of a worker's share the larger of what was granted and what it goes by counts: shares never add up to more than
    there is, also while they change hands.
-2. What workers have neither spent nor in their buckets is in the purse, and credited to those who have something to poll
+2. What workers have neither spent nor in their buckets is in the purse, and credited to those who have something due
    and nothing left. So a bucket that runs over while another one is empty loses nothing.
 3. Purse and buckets together hold no more than a few times what buckets may: who gets no processor for seconds on a
    busy machine can make up for it. Into a bucket no more is credited than it may hold, so no more is spent at once.
@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unstale.frozen import dataclass
-
 
 #: times what buckets may hold that they and the purse hold at most
 KEPT = 3.0
@@ -43,7 +42,7 @@ class Account:
 
     @property
     def holds(self) -> float:
-        """What was in its bucket, with what it has yet to hear of; what has come in since goes for what fell due since."""
+        """What was in its bucket, with what it has yet to hear of; what came in since is for what fell due since."""
         return self.level + self.credit
 
 

@@ -13,9 +13,9 @@ from unstale.ports.summaries import Census, CrewMember, FleetColumns, Grant, Hel
 class Crew(Protocol):
     """What workers on one store share: who is alive, what each may spend, who plans, what was learned.
 
-    Promises: shares never add up to more than there is, also while they change hands; what comes into nobody's bucket is
-    kept, as much as buckets may hold; one connection at most is elected; time is the store's own. A store that only one
-    process writes to has no crew.
+    Promises: shares never add up to more than there is, also while they change hands; what comes into nobody's bucket
+    is kept, up to a bound; one connection at most is elected; time is the store's own. A store that only one process
+    writes to has no crew.
     """
 
     def beat(
@@ -23,8 +23,8 @@ class Crew(Protocol):
     ) -> Grant:
         """A sign of life, with the share the worker goes by; what it may spend from now on.
 
-        Of the facts the store goes by `demand`, `waiting` (what is due and not paid for), `spent` and `credited` (all that
-        it has heard of).
+        Of the facts the store goes by `demand`, `waiting` (what is due and not paid for), `spent` and `credited` (all
+        that it has heard of).
         """
 
     def leave(self, owner: str) -> None:
@@ -39,8 +39,8 @@ class Crew(Protocol):
     def divide(self, rate: float, first: float = 0.0) -> tuple[list[CrewMember], float]:
         """Give every worker that is alive a share of what there is per second, as far as others have let go of it.
 
-        By what its shards need, which it tells as its `demand`; evenly where nobody tells. `first` is an allowance beside
-        the rate, of which nothing is kept. Besides, what of the rate has come into nobody's bucket and is not credited.
+        By what its shards need, which it tells as its `demand`; evenly where nobody tells. `first` is an allowance
+        beside the rate, of which nothing is kept. And what of the rate has come into nobody's bucket, if not credited.
         """
 
     def claimed(self) -> list[int]:

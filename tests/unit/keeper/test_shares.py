@@ -1,4 +1,4 @@
-"""Workers that share a budget spend all of it: what runs over in one bucket is another's, and never more than there is."""
+"""Workers that share a budget spend all of it: what runs over in one bucket is another's, and no more than there is."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def lived(workers: int, *, busy: float, seconds: int, purse: bool = True, seed: 
                 CrewMember("", one.bucket.rate, account.level + account.credit + more, one.bucket.burst, {})
                 for one, account, more in zip(members, accounts, credits, strict=True)
             ]
-            spare = spare_of(crew, spare_in(left, accounts) if purse else 0.0, 1.0) - sum(one.waiting for one in members)
+            spare = spare_of(crew, spare_in(left, accounts) if purse else 0.0, 1.0)
+            spare -= sum(one.waiting for one in members)
             asked = [*asked[1:], max(3.0 * RATE + spare - sum(asked[1:]), 0.0)]
             asleep = np.where(rng.random(workers) < 0.5 * busy, now + 2.0, asleep)
         for place, one in enumerate(members):
