@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from support.postgres import Postgres, postgres
-from unstale.adapters import postgres_claims
+from unstale.adapters import postgres_claims, postgres_schema
 from unstale.adapters.postgres_crew import PostgresCrew
+from unstale.adapters.postgres_tables import MIGRATIONS
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Body, Claim, Entry, Listing
+from unstale.ports import Body, Claim, Entry, Grant, Listing
 
 LATER = time.time() + 10.0
 
@@ -153,3 +154,27 @@ def test_who_claims_by_itself_and_who_holds_the_shard_never_both_have_a_source(
             store.give_back("a")
             other.give_back("else")
     assert accounted(store)
+
+
+def test_claims_of_the_tables_before_are_over_with_their_leases_and_accounted_for(
+    server: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Version 10 had a row for every claim, and no purse.
+    monkeypatch.setattr(postgres_schema, "MIGRATIONS", MIGRATIONS[:10])
+    with closing(PostgresCrew(server.address(), schema="rows")) as before:
+        ids = before.add([Listing(f"s{n}") for n in range(140)], 0.0)
+    monkeypatch.undo()
+    server.run(
+        "INSERT INTO rows.claims SELECT s, nextval('rows.tokens'), 1, 5, CASE WHEN s < 135 THEN 65 ELSE 4e9 END, "
+        "'w' || s % 2 FROM generate_series(1, 138) s",
+        "INSERT INTO rows.counters VALUES ('claimed', 1, 138)",
+    )
+    with closing(PostgresCrew(server.address(), schema="rows")) as store:
+        assert sorted(store.claimed()) == ids[:138]
+        store.beat("a", 0.0, 0.0, 1.0, {}, None)
+        assert (store.beat("a", 0.0, 0.0, 1.0, {}, None), store.divide(2.0)[0][0].share) == (Grant(0.0, 0.0), 2.0)
+        # What was begun is left alone until its time is over.
+        assert sorted(c.source for c in store.take(ids, lease=60.0, owner="a")) == ids[138:]
+        assert store.claim(LATER, 1, lease=60.0, owner="b", among=ids[134:138]) == []
+        assert sorted(store.claimed()) == ids[134:]
+        assert accounted(store)
