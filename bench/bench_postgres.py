@@ -9,7 +9,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -96,23 +96,68 @@ def together(dsn: str, polls: int, processes: int, serial: Iterator[int], ids: N
     return run
 
 
-def inserting(dsn: str, polls: int) -> Callable[[], None]:
+def inserting(dsn: str, polls: int) -> Callable[..., None]:
     """The floor: the same rows of observations and nothing else, as durable, in transactions of the same size."""
     tokens = count(1)
     with psycopg.connect(dsn, autocommit=True) as db:
+        db.execute("DROP TABLE IF EXISTS bare")
         db.execute(
             "CREATE TABLE bare(token bigint PRIMARY KEY, source bigint, polled_at float8, answer smallint, "
             "elapsed float8, bytes bigint, previous bigint)"
         )
 
-    def run() -> None:
-        with psycopg.connect(dsn, autocommit=True) as db, db.cursor() as cursor:
+    def run(known: psycopg.Connection[tuple[object, ...]] | None = None) -> None:
+        with nullcontext(known) if known else psycopg.connect(dsn, autocommit=True) as db, db.cursor() as cursor:
             for first in range(0, polls, BATCH):
                 with cursor.copy("COPY bare FROM STDIN") as copy:
                     for n in range(first, first + BATCH):
                         copy.write_row((next(tokens), n, 1.0, 0, 1.0, BODY, 0))
 
     return run
+
+
+def outcome_cost(dsn: str, schema: str, sources: int, rounds: int) -> dict[str, float]:
+    """µs of the processor that a claim and its outcome take, the worker's and the server's, where nothing new is found.
+
+    All sources were polled once before, by the same worker: what comes later is what it does all day. Beside it, batch
+    by batch, bare COPY of the observations, so that whatever else the machine does slows down both.
+    """
+    store, belief, owner = PostgresCrew(dsn, schema=schema), bytes(8 * WIDTH), "bench"
+    ids = np.array(store.add([Listing(f"https://host-{n % 997}.example/{n:x}") for n in range(sources)], 0.0))
+    store.beat(owner, 0.0, 0.0, 1.0, {}, None)
+    bare, rng, used = inserting(dsn, BATCH), np.random.default_rng(1), np.zeros(6)
+    with psycopg.connect(dsn, autocommit=True) as db:
+
+        def at() -> NDArray[np.float64]:
+            return np.array([time.process_time(), backend_seconds(store), seconds_of(db.info.backend_pid)])
+
+        for n in range(rounds + 1):
+            order = rng.permutation(ids)
+            used = used if n > 1 else np.zeros(6)
+            for first in range(0, sources, BATCH):
+                begun = at()
+                claims = store.take(order[first : first + BATCH].tolist(), lease=600.0, owner=owner)
+                claimed, now = at(), time.time()
+                entries = [Entry(one, Answer.UNCHANGED, now, float(n), belief, received=BODY) for one in claims]
+                made = at()
+                assert all(store.record(entries))
+                recorded = at()
+                bare(db)
+                parts = claimed - begun, recorded - made, at() - recorded
+                used += [*parts[0][:2], *parts[1][:2], parts[2][0], parts[2][2]]
+    store.close()
+    names = ("claim, worker", "claim, server", "outcome, worker", "outcome, server", "COPY, client", "COPY, server")
+    return dict(zip(names, (1e6 * used / (sources * rounds)).tolist(), strict=True))
+
+
+def backend_seconds(store: PostgresCrew) -> float:
+    assert store._db is not None
+    return seconds_of(store._db.info.backend_pid)
+
+
+def seconds_of(pid: int) -> float:
+    """Seconds of the processor that a process has used."""
+    return float(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
 def work(dsn: str, seconds: float, begin: float) -> None:
@@ -196,6 +241,11 @@ def main() -> None:
                 "AND relname IN ('beliefs', 'schedule') ORDER BY 1"
             ):
                 table.fact(f"{name}: updates, of them in place", f"{updated:,}, {hot:,}", "-")
+        costs = outcome_cost(dsn, "costs", 10_000, options.rounds)
+        for name, cost in costs.items():
+            table.fact(f"{name}, µs of the processor", f"{cost:.1f}", "-")
+        *ours, client, copied = costs.values()
+        table.fact("claim and outcome against bare COPY", f"{sum(ours) / (client + copied):.2f}", "6")
         few = PostgresCrew(dsn, schema="workers")
         few.add([Listing(f"s{n}") for n in range(20_000)], 0.0)
         ratios = []

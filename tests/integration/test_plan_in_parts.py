@@ -28,7 +28,7 @@ from unstale.engine.published_plan import PublishedPlan
 from unstale.engine.store_executor import StoreExecutor
 from unstale.engine.tallies import unpacked
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Entry, Fetched, Listing
+from unstale.ports import Entry, Fetched, Grant, Listing
 
 SOURCES, INTERVAL, NOW = 4_000, 6_000.0, 1e6
 CONFIG = EngineConfig(SOURCES / INTERVAL)
@@ -107,7 +107,7 @@ def test_sketches_that_heard_of_polls_are_those_of_the_fleet_as_it_stands(store:
         clock.at = NOW + 1.0
         store.beat("w", 0.0, 0.0, 1.0, {}, None)
         learning = HeldFleet(executor, replace(CONFIG, owner="w"), clock, HeldHostLimits(), lambda name, facts: None)
-        learning.hear(plan, 1.0, store.hold("w").epochs, b"")
+        learning.hear(plan, Grant(1.0), store.hold("w").epochs, b"")
         await learning.relearn()
         claims = store.claim(clock.at, 300, lease=60.0, owner="w")
         answers = [Answer.CHANGED, Answer.UNCHANGED, Answer.FAILED]

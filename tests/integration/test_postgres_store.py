@@ -16,13 +16,14 @@ import pytest
 from support.patience import SOON
 from support.postgres import Postgres, postgres
 from unstale.adapters import postgres_observations, postgres_schema
-from unstale.adapters.postgres_crew import PostgresCrew, granted, wanted_shares
+from unstale.adapters.postgres_crew import PostgresCrew
 from unstale.adapters.postgres_replica import PostgresReplica
 from unstale.adapters.postgres_schema import worded
 from unstale.adapters.postgres_store import PostgresStore
 from unstale.adapters.postgres_tables import MIGRATIONS
 from unstale.errors import InputError, StoreError
 from unstale.keeper.outcomes import Answer
+from unstale.keeper.shares import granted, wanted_shares
 from unstale.listings.records import CollectionMember
 from unstale.ports import Body, Checkpoint, Claim, Entry, Epoch, HostWord, Listing, Price
 
@@ -370,29 +371,32 @@ def test_shares_change_hands_without_ever_adding_up_to_more(opened: Any) -> None
     store = opened()
 
     def beat(owner: str, held: float) -> float:
-        return store.beat(owner, held, 0.0, 1.0, {"polls": 1}, None)
+        return store.beat(owner, held, 0.0, 1.0, {"polls": 1}, None).share
+
+    def divided() -> list[tuple[str, float]]:
+        return [(member.owner, member.share) for member in store.divide(6.0)[0]]
 
     assert beat("a", 0.0) == 0.0
-    assert [member.share for member in store.divide(6.0)] == [6.0]
+    assert [share for _, share in divided()] == [6.0]
     assert beat("a", 0.0) == 6.0
     assert beat("b", 0.0) == 0.0
-    assert [member.share for member in store.divide(6.0)] == [3.0, 0.0]
+    assert [share for _, share in divided()] == [3.0, 0.0]
     # a has not heard of it yet, so b has to wait, however often the planner looks before a's next sign of life.
-    assert [member.share for member in store.divide(6.0)] == [3.0, 0.0]
+    assert [share for _, share in divided()] == [3.0, 0.0]
     assert beat("a", 6.0) == 3.0
-    assert [member.share for member in store.divide(6.0)] == [3.0, 0.0]
+    assert [share for _, share in divided()] == [3.0, 0.0]
     assert beat("a", 3.0) == 3.0
-    assert [member.share for member in store.divide(6.0)] == [3.0, 3.0]
+    assert [share for _, share in divided()] == [3.0, 3.0]
     assert (beat("a", 3.0), beat("b", 0.0)) == (3.0, 3.0)
     # a is silent, and b has what was a's. Whoever comes back takes only what is granted anew, also if the answer to its
     # first sign of life was lost and it still goes by what it had.
     store._write(lambda db, again: db.execute("UPDATE workers SET at = 0 WHERE owner = 'a'"))
-    assert [(member.owner, member.share) for member in store.divide(6.0)] == [("b", 6.0)]
+    assert divided() == [("b", 6.0)]
     assert (beat("b", 3.0), beat("a", 3.0), beat("a", 3.0)) == (6.0, 0.0, 0.0)
     rows = store._read(lambda db: db.execute("SELECT owner, greatest(share, held) FROM workers ORDER BY 1").fetchall())
     assert rows == [("a", 0.0), ("b", 6.0)]
     store.leave("a")
-    assert [(member.owner, member.share) for member in store.divide(6.0)] == [("b", 6.0)]
+    assert divided() == [("b", 6.0)]
 
 
 def test_shares_are_right_in_the_end_and_never_too_much() -> None:
@@ -492,8 +496,8 @@ def test_what_polls_change_is_written_in_its_place(server: Postgres, opened: Cal
         polled(100.0 * round_, 40)
     after = updates()
     updated = {name: (all_ - before[name][0], hot - before[name][1]) for name, (all_, hot) in after.items()}
-    # A claim updates nothing, an outcome a belief in its place and a row of the schedule.
-    assert updated["claims"] == (0, 0)
+    # A claim updates nothing, an outcome a belief in its place and a row of the schedule; a whole batch is deleted.
+    assert updated["batches"] == (0, 0)
     assert updated["schedule"][0] == updated["beliefs"][0] == 40 * 40
     assert updated["beliefs"][1] > 0.9 * updated["beliefs"][0]
 

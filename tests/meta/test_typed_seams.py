@@ -20,7 +20,7 @@ BREAKS = {
     "claiming.py": ((r"store\.claim\(", "store.clam(", '"Store" has no attribute "clam"'),),
     "planner.py": (
         (r"store\.elect\(", "store.elekt(", '"SharedStore" has no attribute "elekt"'),
-        (r"store\.divide\(config\.rate \+ first\)", 'store.divide("much")', 'Argument 1 to "divide"'),
+        (r"store\.divide\(config\.rate, first\)", 'store.divide("much")', 'Argument 1 to "divide"'),
         (r"lesson\.number", "lesson.numbr", '"Lesson" has no attribute "numbr"'),
     ),
     "peers.py": ((r"mine\.digests\[0\]", "mine.digest[0]", '"Holding" has no attribute "digest"'),),

@@ -1,63 +1,100 @@
-"""Claims in PostgreSQL: who waits is in one narrow table, who is being polled in another, which is small.
+"""Claims in PostgreSQL: who is being polled, kept by batches of those that were claimed at once.
 
 Rules of this file:
-1. A claim is a row of its own, one for each source at most: inserting it claims, deleting it ends the claim. The
-   source's time stays where it is until an outcome moves it.
-2. Who claims what is due, whoever's it is, holds its rows in the schedule until that is committed; rows that others
-   hold are passed over. Who holds the shards of sources says which of them it claims, and waits for nobody.
+1. A batch is a row with its sources and their tokens; a claim is open while its bit is set. Claiming inserts batches,
+   ending claims takes their bits away, and a batch without any goes. The view `claims` shows one by one what is open.
+2. A claim's slot says where its bit is, without one it is searched for; it ends only if its source and token stand
+   there and it is open.
+3. Who claims what is due, whoever's it is, waits until nobody else claims, and nobody does meanwhile; such claims are
+   strays. Who holds the shards of sources says which of them it claims: it looks at strays and its own claims alone.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from unstale.adapters.postgres_arrays import float8s, int8s
-from unstale.adapters.postgres_schema import Connection, through_all
+from unstale.adapters.postgres_asked import AskedMemory, asked_of
+from unstale.adapters.postgres_schema import CLAIMING, Connection, lock, through_all
 from unstale.ports import Claim, Entry
 
 #: seconds by which the clocks of workers may differ
 SKEW = 60.0
-_UNCLAIMED = "NOT EXISTS (SELECT 1 FROM claims c WHERE c.source = s.source)"
+#: claims of a batch: as many as a number has bits
+MEMBERS = 64
+_ALL = 2**MEMBERS - 1
+_UNCLAIMED = "s.source NOT IN (SELECT source FROM claims)"
+_COUNTED = "bit_count(open::bit(64))"
 
 
 def claim(db: Connection, now: float, limit: int, lease: float, owner: str, among: Sequence[int] | None) -> list[Claim]:
     """Up to `limit` claims on what is due, longest overdue first."""
+    lock(db, CLAIMING)
     chosen_only = "" if among is None else "AND source = ANY(%s::bigint[]) "
-    head: Any = db.execute(
-        f"SELECT source FROM schedule s WHERE awake AND due <= %s {chosen_only}AND {_UNCLAIMED} "
-        "ORDER BY due, source LIMIT %s FOR UPDATE OF s SKIP LOCKED".encode(),
-        (now, *([] if among is None else [[int(source) for source in among]]), limit),
+    rows: Any = db.execute(
+        "SELECT source, due, mark, nextval('tokens') FROM ("
+        f"SELECT source, due, mark FROM schedule s WHERE awake AND due <= %s {chosen_only}AND {_UNCLAIMED} "
+        "ORDER BY due, source LIMIT %s FOR UPDATE OF s SKIP LOCKED) n".encode(),
+        (now, *([] if among is None else [int8s([int(source) for source in among])]), limit),
+        binary=True,
     ).fetchall()
-    claims = take(db, now, lease, owner, [source for (source,) in head])
-    return [replace(claim, begin_by=math.inf) for claim in claims]
+    return _begun(db, rows, (now, now + lease, owner, True), math.inf, AskedMemory(0))
 
 
 def take(
-    db: Connection, now: float, lease: float, owner: str, sources: Sequence[int], until: float | None = None
+    db: Connection, now: float, lease: float, owner: str, sources: Sequence[int], until: float, asked: AskedMemory
 ) -> list[Claim]:
-    """Claims on those of these sources that are due, now or until then, and that nobody has claimed.
+    """Claims on those of these sources that are due until then and neither a stray nor the owner has claimed.
 
     Their polls have to begin in the first half of the lease, so that they end before it.
     """
     if not sources:
         return []
+    lock(db, CLAIMING, shared=True)
     rows: Any = db.execute(
-        "WITH n AS (INSERT INTO claims SELECT source, nextval('tokens'), site, %s, %s, %s FROM schedule s "
-        f" WHERE source = ANY(%s::bigint[]) AND awake AND due <= %s AND {_UNCLAIMED} ORDER BY due, source "
-        " ON CONFLICT (source) DO NOTHING RETURNING source, token) "
-        "SELECT n.source, n.token, s.address, s.kind, w.due, s.options, b.last, b.failures, b.latest, b.version, "
-        "c.etag, c.last_modified, c.fingerprint FROM n JOIN sources s ON s.id = n.source "
-        "JOIN beliefs b ON b.source = n.source JOIN schedule w ON w.source = n.source "
-        "LEFT JOIN copies c ON c.source = b.source AND c.version = b.version ORDER BY n.token".encode(),
-        (now, now + lease, owner, int8s(sources), now if until is None else until),
+        "SELECT source, due, mark, nextval('tokens') FROM (SELECT source, due, mark FROM schedule "
+        "WHERE source = ANY(%s::bigint[]) AND awake AND due <= %s "
+        "AND source NOT IN (SELECT source FROM claims WHERE stray OR owner = %s) ORDER BY due, source) n",
+        (int8s(sources), until, owner),
         binary=True,
     ).fetchall()
-    by = now + 0.5 * lease
-    return [Claim(*(*row[:5], json.loads(row[5]) if row[5] else {}, *row[6:], by)) for row in rows]
+    return _begun(db, rows, (now, now + lease, owner, False), now + 0.5 * lease, asked)
+
+
+def _begun(
+    db: Connection,
+    rows: Sequence[tuple[int, float, int, int]],
+    batch: tuple[float, float, str, bool],
+    begin_by: float,
+    asked: AskedMemory,
+) -> list[Claim]:
+    """Claims on sources with (due, mark, token), which nobody has claimed."""
+    if not rows:
+        return []
+    tokens = [row[3] for row in rows]
+    db.execute(
+        "INSERT INTO batches(id, claimed_at, claimed_until, owner, stray, open, sources, tokens) "
+        "SELECT n.tokens[i + 1], %s, %s, %s, %s, "
+        f"CASE WHEN n.size - i >= {MEMBERS} THEN -1 ELSE ~(-1::bigint << (n.size - i)) END, "
+        f"n.sources[i + 1:i + {MEMBERS}], n.tokens[i + 1:i + {MEMBERS}] "
+        "FROM (SELECT %s::bigint[] AS sources, %s::bigint[] AS tokens, %s::int AS size) n, "
+        f"generate_series(0, n.size - 1, {MEMBERS}) i".encode(),
+        (*batch, int8s([row[0] for row in rows]), int8s(tokens), len(rows)),
+    )
+    remembered = [asked.of(row[0], row[2]) for row in rows]
+    unknown = [row[0] for row, known in zip(rows, remembered, strict=True) if known is None]
+    read = asked_of(db, unknown) if unknown else {}
+    claims = []
+    for i, ((source, due, mark, token), known) in enumerate(zip(rows, remembered, strict=True)):
+        if (known := known or read.get(source)) is not None:
+            _, address, kind, options, last, failures, latest, version, etag, modified, printed = known
+            about = (options, last, failures, latest, version, etag, modified, printed)
+            slot = tokens[i - i % MEMBERS] * MEMBERS + i % MEMBERS
+            claims.append(Claim(source, token, address, kind, due, *about, begin_by, slot))
+            asked.begun(token, mark)
+    return claims
 
 
 def set_due(db: Connection, moves: Mapping[int, tuple[float, float | None]]) -> None:
@@ -76,25 +113,49 @@ def set_due(db: Connection, moves: Mapping[int, tuple[float, float | None]]) -> 
 
 def expire(db: Connection, now: float) -> int:
     """End the claims whose time is over, and those made under a clock that was far ahead; how many."""
-    return db.execute(
-        "DELETE FROM claims WHERE source IN (SELECT source FROM claims WHERE claimed_until <= %s OR claimed_at > %s "
-        "FOR UPDATE SKIP LOCKED)",
+    rows: Any = db.execute(
+        "DELETE FROM batches WHERE id IN (SELECT id FROM batches WHERE claimed_until <= %s OR claimed_at > %s "
+        f"FOR UPDATE SKIP LOCKED) RETURNING {_COUNTED}".encode(),
         (now, now + SKEW),
-    ).rowcount
+    ).fetchall()
+    return sum(count for (count,) in rows)
 
 
 def end(db: Connection, owner: str, claims: Sequence[Claim] | None = None, claimed_at: float | None = None) -> int:
     """End these claims of an owner, or all, or those of one moment; how many."""
     if claims is None:
-        return db.execute(
-            "DELETE FROM claims WHERE owner = %s AND claimed_at = coalesce(%s::float8, claimed_at)", (owner, claimed_at)
-        ).rowcount
-    return len(_spent(db, [(claim.source, claim.token) for claim in claims], owner))
+        rows: Any = db.execute(
+            "DELETE FROM batches WHERE owner = %s AND claimed_at = coalesce(%s::float8, claimed_at) "
+            f"RETURNING {_COUNTED}".encode(),
+            (owner, claimed_at),
+        ).fetchall()
+        return sum(count for (count,) in rows)
+    return len(_spent(db, claims, owner))
 
 
 def spend(db: Connection, entries: Sequence[Entry]) -> set[int]:
     """End the claims of these entries that are held; their tokens."""
-    return _spent(db, [(e.claim.source, e.claim.token) for e in entries], None)
+    return _spent(db, [entry.claim for entry in entries], None)
+
+
+def end_of(db: Connection, sources: Sequence[int]) -> int:
+    """End whatever claims there are on these sources; how many."""
+    return len(ended(db, "source = ANY(%s::bigint[])", (int8s(sources),))) if len(sources) else 0
+
+
+def ended(db: Connection, which: str, values: tuple[Any, ...]) -> list[tuple[int, float]]:
+    """End the open claims that an expression chooses: their sources, and when they would have ended."""
+    chosen = f"SELECT batch, source, place, claimed_until FROM claims c WHERE {which}"
+    if not (
+        open_bits := {row[0]: row[1] & _ALL for row in _locked(db, db.execute(chosen.encode(), values).fetchall())}
+    ):
+        return []
+    rows: Any = db.execute(chosen.encode(), values).fetchall()
+    rows = [row for row in rows if row[0] in open_bits]
+    for batch, _, place, _ in rows:
+        open_bits[batch] &= ~(1 << place)
+    _keep_open(db, open_bits)
+    return [(source, until) for _, source, _, until in rows]
 
 
 def waiting(db: Connection, until: float) -> list[tuple[int, float]]:
@@ -107,14 +168,57 @@ def waiting(db: Connection, until: float) -> list[tuple[int, float]]:
     return [(source, due) for source, due in rows]
 
 
-def _spent(db: Connection, held: list[tuple[int, int]], owner: str | None) -> set[int]:
+def _spent(db: Connection, claims: Sequence[Claim], owner: str | None) -> set[int]:
+    """End these claims if they are held, and by that owner if one is named; the tokens of those that were."""
+    slots = [claim.slot for claim in claims]
+    if not all(slots):
+        slots = _found(db, claims)
+    held = {row[0]: row for row in _locked(db, [(slot // MEMBERS,) for slot in slots])}
     if not held:
         return set()
-    # In the order of sources, so that nobody waits for one who waits for him.
-    sources, tokens = zip(*sorted(held), strict=True)
+    open_bits, spent = {batch: row[1] & _ALL for batch, row in held.items()}, set()
+    for claim, slot in zip(claims, slots, strict=True):
+        batch, place = divmod(slot, MEMBERS)
+        if (row := held.get(batch)) is None or (owner is not None and row[2] != owner):
+            continue
+        _, _, _, sources, tokens = row
+        meant = place < len(tokens) and tokens[place] == claim.token and sources[place] == claim.source
+        if meant and open_bits[batch] >> place & 1:
+            open_bits[batch] &= ~(1 << place)
+            spent.add(claim.token)
+    _keep_open(db, open_bits)
+    return spent
+
+
+def _found(db: Connection, claims: Sequence[Claim]) -> list[int]:
+    """Where claims are kept whose slots nobody has told."""
     rows: Any = db.execute(
-        "DELETE FROM claims c USING unnest(%s::bigint[], %s::bigint[]) n(source, token) "
-        "WHERE c.source = n.source AND c.token = n.token AND c.owner = coalesce(%s, c.owner) RETURNING c.token",
-        (int8s(sources), int8s(tokens), owner),
+        "SELECT token, batch, place FROM claims WHERE token = ANY(%s)", (int8s([claim.token for claim in claims]),)
     ).fetchall()
-    return {token for (token,) in rows}
+    known = {token: batch * MEMBERS + place for token, batch, place in rows}
+    return [claim.slot or known.get(claim.token, 0) for claim in claims]
+
+
+def _locked(db: Connection, batches: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Hold these batches until the transaction ends, in their order: id, open, owner, sources and tokens of each."""
+    which = sorted({row[0] for row in batches})
+    if not which:
+        return []
+    rows: Any = db.execute(
+        "SELECT id, open, owner, sources, tokens FROM batches WHERE id = ANY(%s) ORDER BY id FOR UPDATE",
+        (int8s(which),),
+        binary=True,
+    ).fetchall()
+    return list(rows)
+
+
+def _keep_open(db: Connection, open_bits: Mapping[int, int]) -> None:
+    """What is still open of batches that are held by us; those of which nothing is are over."""
+    if over := [batch for batch, bits in open_bits.items() if not bits]:
+        db.execute("DELETE FROM batches WHERE id = ANY(%s)", (int8s(over),))
+    # As the server has it, whose numbers are signed.
+    if left := {batch: bits - (bits >> 63 << 64) for batch, bits in open_bits.items() if bits}:
+        db.execute(
+            "UPDATE batches b SET open = n.open FROM unnest(%s::bigint[], %s::bigint[]) n(id, open) WHERE b.id = n.id",
+            (int8s(list(left)), int8s(list(left.values()))),
+        )

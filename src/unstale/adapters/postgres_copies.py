@@ -117,6 +117,10 @@ def read(db: Connection, source: int, version: int | None) -> Copy | None:
 
 def distrust(db: Connection, copies: Iterable[tuple[int, int]]) -> None:
     """Forget what polls ask with, and the digest that what they bring would be recognised by. Inside a transaction."""
+    copies = list(copies)
+    which = [source for source, _ in copies]
+    db.execute("SELECT 1 FROM schedule WHERE source = ANY(%s) ORDER BY source FOR UPDATE", (which,))
+    db.execute("UPDATE schedule SET mark = mark + 1 WHERE source = ANY(%s)", (which,))
     with db.cursor() as cursor:
         cursor.executemany(
             "UPDATE copies SET etag = NULL, last_modified = NULL, fingerprint = NULL, digest = %s "

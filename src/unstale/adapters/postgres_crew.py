@@ -1,8 +1,7 @@
 """A PostgreSQL store as many workers share it: who is alive, what each may spend, who plans, what was learned.
 
 Rules of this file:
-1. Of a worker's share the larger of what was granted and what it goes by counts: shares never add up to more than
-   there is, also while they change hands.
+1. Shares and the purse are kept by the rules of `keeper.shares`, in one transaction.
 2. The planner is who holds an advisory lock on the connection that publishes: without that connection it is none.
 3. Time is the server's own.
 """
@@ -14,12 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unstale.adapters import postgres_claims, postgres_hosts, postgres_parts, postgres_shards
+from unstale.adapters.postgres_asked import AskedMemory
 from unstale.adapters.postgres_columns import columns_of
 from unstale.adapters.postgres_link import server_time
 from unstale.adapters.postgres_schema import PLANNING, Connection
 from unstale.adapters.postgres_shelf import GONE, NOW
 from unstale.adapters.postgres_store import PostgresStore
-from unstale.ports import Census, Claim, CrewMember, FleetColumns, HeldShards, HostWord, Lesson, Price
+from unstale.keeper.shares import Account, granted, settled, spare_in, wanted_shares
+from unstale.ports import Census, Claim, CrewMember, Entry, FleetColumns, Grant, HeldShards, HostWord, Lesson, Price
 
 #: seconds that the clocks of a worker and its server may be apart when one says that a source is due
 APART = 1.0
@@ -30,22 +31,32 @@ class PostgresCrew(PostgresStore):
 
     def beat(
         self, owner: str, held: float, level: float, burst: float, facts: Mapping[str, float], lesson: bytes | None
-    ) -> float:
-        """A sign of life, with the share the worker goes by; the share that it may go by from now on."""
+    ) -> Grant:
+        """A sign of life, with the share the worker goes by; what it may spend from now on."""
+        told = {
+            "owner": owner,
+            "held": held,
+            "level": level,
+            "burst": burst,
+            "facts": json.dumps(facts),
+            "credited": facts.get("credited", 0.0),
+            "total": _total(level, facts),
+        }
 
-        def work(db: Connection, again: bool) -> float:
+        def work(db: Connection, again: bool) -> Grant:
             row: Any = db.execute(
-                f"INSERT INTO workers VALUES (%(owner)s, {NOW}, 0, 0, %(level)s, %(burst)s, %(facts)s) "
+                f"INSERT INTO workers VALUES (%(owner)s, {NOW}, 0, 0, %(level)s, %(burst)s, %(facts)s, %(credited)s, "
+                "%(total)s) "
                 # It may have heard of the share that it is told now, or go on with the one before: the larger one
                 # counts until it says so. Who was away too long has lost what it held, whatever it says.
                 "ON CONFLICT (owner) DO UPDATE SET at = excluded.at, level = excluded.level, "
                 "held = greatest(least(%(held)s, greatest(workers.share, workers.held)), workers.share), "
-                "burst = excluded.burst, facts = excluded.facts RETURNING share".encode(),
-                {"owner": owner, "held": held, "level": level, "burst": burst, "facts": json.dumps(facts)},
+                "burst = excluded.burst, facts = excluded.facts RETURNING share, credit".encode(),
+                told,
             ).fetchone()
             if lesson is not None and not again:
                 db.execute("INSERT INTO lessons(value) VALUES (%s)", (lesson,))
-            return float(row[0])
+            return Grant(*row)
 
         return self._write(work)
 
@@ -80,11 +91,28 @@ class PostgresCrew(PostgresStore):
                 return []
             lost = sum(postgres_claims.end(db, owner, claimed_at=at) for at in sorted(set(tried))) if again else 0
             tried.append(at := server_time(db))
-            claims = postgres_claims.take(db, at, lease, owner, sources, at + APART)
+            claims = postgres_claims.take(db, at, lease, owner, sources, at + APART, self._asked)
             self._count(db, {"given_back": lost, "claimed": len(claims)})
             return claims
 
         return self._write(work)
+
+    def record(
+        self, entries: Sequence[Entry], *, settings: Mapping[str, bytes] | None = None, price: Price | None = None
+    ) -> list[bool]:
+        """Observations, copies, beliefs, due times, settings and a price, in one transaction."""
+        held = super().record(entries, settings=settings, price=price)
+        self._asked.recorded(entries, held)
+        return held
+
+    def give_back(self, owner: str, claims: Sequence[Claim] | None = None) -> int:
+        """End claims without an outcome: these, or all of the owner's."""
+        self._asked.ended([claim.token for claim in claims or ()])
+        return super().give_back(owner, claims)
+
+    def _connect(self) -> Connection:
+        self._asked = AskedMemory()
+        return super()._connect()
 
     def held_fleet(self, owner: str, width: int) -> FleetColumns:
         """The sources of the shards that a worker holds, in columns."""
@@ -135,26 +163,37 @@ class PostgresCrew(PostgresStore):
 
         return self._again(work)
 
-    def divide(self, rate: float) -> list[CrewMember]:
-        """Give every worker that is alive a share of the rate by its demand, as far as others have let go of it."""
+    def divide(self, rate: float, first: float = 0.0) -> tuple[list[CrewMember], float]:
+        """Give every worker that is alive a share by its demand, and credit from the purse where others need less."""
 
-        def work(db: Connection, again: bool) -> list[CrewMember]:
+        def work(db: Connection, again: bool) -> tuple[list[CrewMember], float]:
             db.execute(f"DELETE FROM workers WHERE at < {NOW} - %s".encode(), (GONE,))
+            purse: Any = db.execute("SELECT at, kept FROM purse FOR UPDATE").fetchone()
             rows: Any = db.execute(
-                "SELECT owner, share, held, level, burst, facts FROM workers ORDER BY owner FOR UPDATE"
+                "SELECT owner, at, share, held, level, burst, facts, credit, settled FROM workers ORDER BY owner "
+                "FOR UPDATE"
             ).fetchall()
-            wanted = wanted_shares(rate, [(row[1], json.loads(row[5]).get("demand", 0.0)) for row in rows])
-            shares = granted(rate, wanted, [(share, held) for _, share, held, *_ in rows])
-            if any(share != row[1] for share, row in zip(shares, rows, strict=True)):
-                db.execute(
-                    "UPDATE workers w SET share = n.share FROM unnest(%s::text[], %s::float8[]) n(owner, share) "
-                    "WHERE w.owner = n.owner",
-                    ([row[0] for row in rows], shares),
-                )
+            now, told = server_time(db), [json.loads(row[6]) for row in rows]
+            whole = rate + first
+            demands = [(row[2], one.get("demand", 0.0)) for row, one in zip(rows, told, strict=True)]
+            wanted = wanted_shares(whole, demands)
+            shares = granted(whole, wanted, [(row[2], row[3]) for row in rows])
+            accounts = [_account(row, one, now) for row, one in zip(rows, told, strict=True)]
+            left, credits = settled(purse[1], rate * max(now - purse[0], 0.0), accounts)
+            if first or not rows:
+                # Of an allowance for first polls nothing is kept; without workers there is nobody to keep it for.
+                left, credits = sum(one.under_way for one in accounts), [0.0] * len(rows)
+            db.execute("UPDATE purse SET at = %s, kept = %s", (now, left))
+            db.execute(
+                "UPDATE workers w SET share = n.share, credit = w.credit + n.credit, settled = n.settled "
+                "FROM unnest(%s::text[], %s::float8[], %s::float8[], %s::float8[]) n(owner, share, credit, settled) "
+                "WHERE w.owner = n.owner",
+                ([row[0] for row in rows], shares, credits, [one.total for one in accounts]),
+            )
             return [
-                CrewMember(owner, share, level, burst, json.loads(facts))
-                for share, (owner, _, _, level, burst, facts) in zip(shares, rows, strict=True)
-            ]
+                CrewMember(row[0], share, row[4] + one.credit + more, row[5], facts)
+                for row, share, one, more, facts in zip(rows, shares, accounts, credits, told, strict=True)
+            ], spare_in(left, accounts)
 
         return self._write(work)
 
@@ -179,42 +218,20 @@ class PostgresCrew(PostgresStore):
         self._write(work)
 
 
-def wanted_shares(rate: float, members: Sequence[tuple[float, float]]) -> list[float]:
-    """The shares that workers with (granted, demand) should have: by demand, a tenth of them evenly.
-
-    Those that are nearly right stay: what changes hands is nobody's for a moment.
-
-    >>> wanted_shares(10.0, [(0.0, 3.0), (0.0, 1.0)]), wanted_shares(10.0, [(0.0, 0.0), (0.0, 0.0)])
-    ([7.25, 2.75], [5.0, 5.0])
-    >>> wanted_shares(10.0, [(7.0, 3.0), (3.0, 1.0)]), wanted_shares(10.0, [(7.0, 3.0), (2.6, 1.0)])
-    ([7.0, 3.0], [7.29, 2.71])
-    """
-    if not members:
-        return []
-    whole, even = sum(demand for _, demand in members), rate / len(members)
-    found = [0.1 * even + 0.9 * rate * demand / whole if whole > 0.0 else even for _, demand in members]
-    before = [share for share, _ in members]
-    if not rate > 0.0 or any(abs(share - new) > 0.2 * new for share, new in zip(before, found, strict=True)):
-        return found
-    # What nobody has yet is shared out, and nobody lets go of anything for it.
-    return [share + (rate - sum(before)) * new / rate for share, new in zip(before, found, strict=True)]
+def _total(level: float, facts: Mapping[str, float]) -> float:
+    """What has come into a worker's bucket by its share."""
+    return level + facts.get("spent", 0.0) - facts.get("credited", 0.0)
 
 
-def granted(rate: float, wanted: Sequence[float], members: Sequence[tuple[float, float]]) -> list[float]:
-    """New shares for workers with (granted, held) ones: nothing is granted before another has let go of it.
-
-    >>> granted(6.0, [3.0, 3.0], [(6.0, 6.0), (0.0, 0.0)])
-    [3.0, 0.0]
-    >>> granted(6.0, [3.0, 3.0], [(3.0, 6.0), (0.0, 0.0)]), granted(6.0, [3.0, 3.0], [(3.0, 3.0), (0.0, 0.0)])
-    ([3.0, 0.0], [3.0, 3.0])
-    """
-    free = rate - sum(max(share, held) for share, held in members)
-    shares = []
-    for target, (share, _) in zip(wanted, members, strict=True):
-        if share < target:
-            more = min(target - share, max(free, 0.0))
-            share, free = share + more, free - more
-        else:
-            share = target
-        shares.append(share)
-    return shares
+def _account(row: Sequence[Any], facts: Mapping[str, float], now: float) -> Account:
+    _, at, share, held, level, burst, _, credit, before = row
+    return Account(
+        max(share, held),
+        now - at,
+        _total(level, facts),
+        before,
+        level,
+        burst,
+        facts.get("waiting", 0.0),
+        credit - facts.get("credited", 0.0),
+    )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
+from unstale.adapters import postgres_claims
 from unstale.adapters.postgres_catalogue import place
 from unstale.adapters.postgres_schema import Connection
 from unstale.adapters.store_checks import refuse_duplicates
@@ -69,7 +70,7 @@ def listed(
 def forgotten(db: Connection, sources: Sequence[int]) -> tuple[int, int]:
     """Forget sources with all they taught: how many there were, and how many of their claims that ended."""
     which = list(sources)
-    ended = db.execute("DELETE FROM claims WHERE source = ANY(%s)", (which,)).rowcount
+    ended = postgres_claims.end_of(db, which)
     db.execute("SELECT 1 FROM beliefs WHERE source = ANY(%s) ORDER BY source FOR UPDATE", (which,))
     db.execute(
         "DELETE FROM observations WHERE token IN (WITH RECURSIVE chain(token) AS ("
@@ -136,15 +137,14 @@ def replace(db: Connection, replaced: Mapping[int, tuple[tuple[Any, ...], int]],
     ids = sorted(replaced)
     paused = [replaced[source][0][-2] for source in ids]
     db.execute("SELECT 1 FROM schedule WHERE source = ANY(%s) ORDER BY source FOR UPDATE", (ids,))
-    ended = db.execute(
-        "DELETE FROM claims WHERE source = ANY(%s)",
-        ([source for source, still in zip(ids, paused, strict=True) if still or source in anew],),
-    ).rowcount
+    ended = postgres_claims.end_of(
+        db, [source for source, still in zip(ids, paused, strict=True) if still or source in anew]
+    )
     if anew:
         db.execute("UPDATE copies SET fingerprint = NULL WHERE source = ANY(%s)", (sorted(anew),))
     db.execute(
-        "UPDATE schedule s SET awake = NOT n.paused, site = n.site FROM unnest(%s::bigint[], %s::bool[], %s::int[]) "
-        "n(source, paused, site) WHERE s.source = n.source",
+        "UPDATE schedule s SET awake = NOT n.paused, site = n.site, mark = mark + 1 "
+        "FROM unnest(%s::bigint[], %s::bool[], %s::int[]) n(source, paused, site) WHERE s.source = n.source",
         (ids, paused, [replaced[source][1] for source in ids]),
     )
     return ended

@@ -49,7 +49,7 @@ def record(
         ),
     )
     db.execute(
-        "UPDATE schedule s SET due = n.due FROM unnest(%s::bigint[], %s::float8[]) n(source, due) "
+        "UPDATE schedule s SET due = n.due, mark = s.mark + 1 FROM unnest(%s::bigint[], %s::float8[]) n(source, due) "
         "WHERE s.source = n.source",
         (sources, float8s([e.due for e in mine])),
     )

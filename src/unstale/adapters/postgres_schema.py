@@ -27,7 +27,7 @@ OLDEST = 15
 #: seconds until a server that does not answer counts as unreachable, and a lock as held for too long
 REACH, PATIENCE = 5, 10
 #: advisory locks of a schema
-MIGRATING, EDITING, PARTING, PLANNING = range(4)
+MIGRATING, EDITING, PARTING, PLANNING, CLAIMING = range(5)
 
 #: ways of the server's to go through a whole table: right for those who ask for all, never for those who ask for a few
 _WHOLE = ("enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin")
@@ -165,9 +165,10 @@ def check_schema(schema: str) -> str:
     return schema
 
 
-def lock(db: Connection, kind: int) -> None:
-    """Wait for one of the schema's advisory locks, until the transaction ends."""
-    db.execute("SELECT pg_advisory_xact_lock(hashtext('unstale ' || current_setting('search_path')), %s)", (kind,))
+def lock(db: Connection, kind: int, *, shared: bool = False) -> None:
+    """Wait for one of the schema's advisory locks, until the transaction ends; or hold it with others who share it."""
+    way = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
+    db.execute(f"SELECT {way}(hashtext('unstale ' || current_setting('search_path')), %s)".encode(), (kind,))
 
 
 #: a process that was stopped in a transaction, or long idle, finds its session ended by the server

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from unstale.adapters import postgres_claims
+from unstale.adapters.postgres_arrays import float8s, int8s
 from unstale.adapters.postgres_schema import Connection, through_all
 from unstale.adapters.postgres_shelf import GONE, NOW
 from unstale.adapters.postgres_tables import OF_SOURCE, SHARDS
@@ -68,14 +70,19 @@ def sources_of(db: Connection, shards: Sequence[int]) -> list[int]:
 
 def _left_behind(db: Connection, shards: Sequence[int], owner: str) -> int:
     """End the claims that others have left in shards that were taken from them; how many."""
-    rows: Any = db.execute(
-        "WITH gone AS (DELETE FROM claims c WHERE owner <> %s AND EXISTS (SELECT 1 FROM schedule w JOIN hosts h "
-        f" ON h.id = w.site WHERE w.source = c.source AND {OF_SOURCE} = ANY(%s)) RETURNING source, claimed_until) "
-        "UPDATE schedule s SET due = greatest(s.due, gone.claimed_until) FROM gone WHERE s.source = gone.source "
-        "RETURNING s.source".encode(),
+    gone = postgres_claims.ended(
+        db,
+        "owner <> %s AND EXISTS (SELECT 1 FROM schedule w JOIN hosts h ON h.id = w.site "
+        f"WHERE w.source = c.source AND {OF_SOURCE} = ANY(%s))",
         (owner, list(shards)),
-    ).fetchall()
-    return len(rows)
+    )
+    if gone:
+        db.execute(
+            "UPDATE schedule s SET due = greatest(s.due, n.until) "
+            "FROM unnest(%s::bigint[], %s::float8[]) n(source, until) WHERE s.source = n.source",
+            (int8s([source for source, _ in gone]), float8s([until for _, until in gone])),
+        )
+    return len(gone)
 
 
 @lru_cache(maxsize=16)

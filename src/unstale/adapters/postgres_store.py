@@ -2,7 +2,7 @@
 
 Rules of this file:
 1. One public call is one transaction, committed before it returns. Many outcomes in one call share a commit.
-2. A source that is claimed has a row among the claims, one that waits has none; a paused one is not awake and has none.
+2. A source that is claimed has a place in a batch that is open, one that waits has none; a paused one is not awake.
 3. A token is spent in the transaction that records: nothing is applied twice, and a lost commit is known by its token.
 4. Rows are locked in the order of their ids, or skipped: workers do not wait for each other.
 """

@@ -156,10 +156,38 @@ DROP INDEX soonest;
 ALTER TABLE schedule SET (fillfactor = 60);
 """
 
+_V11 = """
+-- what a worker was ever credited with beside its share, and what had come into its bucket when that was last settled
+ALTER TABLE workers ADD COLUMN credit float8 NOT NULL DEFAULT 0, ADD COLUMN settled float8 NOT NULL DEFAULT 0;
+-- what of the budget has come into nobody's bucket, until then
+CREATE TABLE purse(at float8 NOT NULL, kept float8 NOT NULL) WITH (fillfactor = 50);
+INSERT INTO purse VALUES (extract(epoch FROM clock_timestamp())::float8, 0);
+"""
+
+_V12 = """
+-- who is being polled, by batches of those that were claimed at once: bit i of `open` is set while claim i is; strays
+-- were claimed by who does not hold their shards
+CREATE TABLE batches(
+    id bigint PRIMARY KEY, claimed_at float8 NOT NULL, claimed_until float8 NOT NULL, owner text NOT NULL,
+    stray boolean NOT NULL, open bigint NOT NULL, sources bigint[] NOT NULL, tokens bigint[] NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+INSERT INTO batches SELECT min(token), claimed_at, claimed_until, owner, true,
+    CASE count(*) WHEN 64 THEN -1 ELSE ~(-1::bigint << count(*)::int) END,
+    array_agg(source ORDER BY token), array_agg(token ORDER BY token)
+FROM (SELECT *, (row_number() OVER (PARTITION BY owner, claimed_at, claimed_until ORDER BY token) - 1) / 64 AS part
+    FROM claims) c GROUP BY owner, claimed_at, claimed_until, part;
+DROP TABLE claims;
+CREATE VIEW claims AS SELECT n.source, n.token, b.claimed_at, b.claimed_until, b.owner, b.stray, b.id AS batch,
+    (n.place - 1)::int AS place FROM batches b, unnest(b.sources, b.tokens) WITH ORDINALITY n(source, token, place)
+    WHERE (b.open >> (n.place - 1)::int) & 1 = 1;
+-- how often what is asked with a poll has changed: who remembers it knows by that whether it is still true
+ALTER TABLE schedule ADD COLUMN mark integer NOT NULL DEFAULT 0;
+"""
+
 #: what a poll of a source costs: what is stated, or what was found
 COST = "CASE WHEN cost = 1 THEN coalesce(learned, cost) ELSE cost END"
 #: shards of a store, and that of a source: its host's, or one by its own number where it has no host
 SHARDS = 1024
 OF_SOURCE = "CASE WHEN h.name = '' THEN (w.source & 1023)::integer ELSE h.shard END"
 #: the step from version i to version i + 1
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7, _V8, _V9, _V10)
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7, _V8, _V9, _V10, _V11, _V12)

@@ -45,6 +45,10 @@ class Bucket:
         self._level -= cost
         self.spent += cost
 
+    def credit(self, more: float) -> None:
+        """Put in what is due to us besides."""
+        self._level += more
+
     def wait(self, cost: float, now: float) -> float:
         """Seconds until so much is there."""
         short = min(cost, self.burst) - self.level(now)
@@ -53,6 +57,10 @@ class Bucket:
         return short / self.rate if self.rate > 0.0 else float("inf")
 
 
-def spare_of(crew: Sequence[CrewMember], cost: float) -> float:
-    """What is in workers' buckets beyond what should be left there, where polls usually cost so much."""
-    return sum(one.level - left_over(one.burst, one.share, cost) for one in crew)
+def spare_of(crew: Sequence[CrewMember], purse: float, cost: float) -> float:
+    """What is in workers' buckets and their purse beyond what should be left, where polls usually cost so much.
+
+    With the purse their buckets are one: what runs over in one is another's.
+    """
+    burst, rate = sum(one.burst for one in crew), sum(one.share for one in crew)
+    return sum(one.level for one in crew) + purse - left_over(burst, rate, cost)

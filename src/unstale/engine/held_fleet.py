@@ -19,6 +19,7 @@ from unstale.core.checks import Floats
 from unstale.core.learning.state import WIDTH, restore
 from unstale.engine.config import EngineConfig, scheduler_of
 from unstale.engine.contracts import promised
+from unstale.engine.held_demand import HeldDemand, waiting
 from unstale.engine.held_host_limits import HeldHostLimits
 from unstale.engine.lessons import tallied
 from unstale.engine.loading import LoadedFleet
@@ -30,14 +31,12 @@ from unstale.engine.tallies import packed, standing_of
 from unstale.keeper.scheduler import Integers, Scheduler
 from unstale.keeper.spending import seconds_to_next_look
 from unstale.logs import Tell
-from unstale.ports import LEARNER, Clock, SharedStore
+from unstale.ports import LEARNER, Clock, Grant, SharedStore
 
 #: batches of which a worker remembers how sources stood, until it can tell: parts are read anew in any case
 MOST_TALLIES = 100
-#: seconds between two looks at due times at least, and times as long as one took; within which what waits should go
-FOLLOW, PART, BACKLOG = 1.0, 20.0, 10.0
-#: what the last look counts in the demand
-SMOOTH = 0.2
+#: seconds between two looks at due times at least, and times as long as one took
+FOLLOW, PART = 1.0, 20.0
 #: the share by which the mean interval may move before the fleet is read anew
 MOVED = 0.01
 
@@ -67,17 +66,23 @@ class HeldFleet(LoadedFleet):
         self._told_state, self._state, self._scale = b"", b"", 0.0
         self._passed_on: Floats | None = None
         self._unsent = np.zeros(1)
-        self._follow_at, self._demand = -math.inf, 0.0
+        self._follow_at, self._demand = -math.inf, HeldDemand()
+        #: all that was ever put into the bucket beside the share
+        self.credited = 0.0
         #: sources that were sent away from a busy host since they were polled last, in that order
         self.sent: dict[int, None] = {}
         #: the rows of a batch with how they stood before it, and what is to be told of batches
         self._batch: tuple[Integers, Floats] | None = None
         self._tallies: list[bytes] = []
 
-    def hear(self, plan: PublishedPlan, share: float, epochs: Mapping[int, int], state: bytes) -> bool:
+    def hear(self, plan: PublishedPlan, grant: Grant, epochs: Mapping[int, int], state: bytes) -> bool:
         """What a sign of life brought; whether a shard was lost or taken."""
         self.plan = plan
-        self.bucket.set(share, plan.burst_of(share))
+        # What came in until now came in by the share of before.
+        self.bucket.level(self._clock.now())
+        self.bucket.set(grant.share, plan.burst_of(grant.share))
+        self.bucket.credit(max(grant.credit - self.credited, 0.0))
+        self.credited = grant.credit
         self.outdated |= abs(plan.scale - self._scale) > MOVED * self._scale
         self._told_state = state
         if epochs == self.epochs:
@@ -185,15 +190,10 @@ class HeldFleet(LoadedFleet):
         """Begin no more polls of these: others are to have them."""
         self.taken[self.rows(sources)] = True
 
-    def demand(self, now: float) -> float:
-        """What polls should cost per second, for those that wait too, lately; asked once with every sign of life."""
-        scheduler = self.scheduler
-        columns, awake = scheduler.learner.columns, scheduler.awake() & (scheduler.learner.columns.interval > 0.0)
-        late = (scheduler.due_at <= now) & ~scheduler.paused & ~self.taken
-        steady = float((columns.cost[awake] / columns.interval[awake]).sum())
-        found = steady + float(columns.cost[late].sum()) / BACKLOG
-        self._demand += (SMOOTH if self._demand > 0.0 else 1.0) * (found - self._demand)
-        return self._demand
+    def demand(self, now: float) -> dict[str, float]:
+        """What the planner and others go by, asked once with every sign of life."""
+        known, late = self._demand.of(self.scheduler, self.taken, now), waiting(self.scheduler, self.taken, now)
+        return {"demand": known, "waiting": late, "credited": self.credited}
 
     @property
     def unit(self) -> str:

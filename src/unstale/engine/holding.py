@@ -21,7 +21,7 @@ from unstale.engine.store_executor import StoreExecutor
 from unstale.errors import StoreError
 from unstale.frozen import dataclass
 from unstale.logs import Tell
-from unstale.ports import LEARNER, Clock, HeldShards, HostWord, SharedStore
+from unstale.ports import LEARNER, Clock, Grant, HeldShards, HostWord, SharedStore
 
 #: seconds between signs of life, and between lessons passed on
 LIFE, LESSON = 1.0, 10.0
@@ -42,9 +42,9 @@ class SignOfLife:
 
 @dataclass(frozen=True, slots=True)
 class LifeHeard:
-    """What a sign of life brought: a share, the held shards, what is planned, and how often sources were edited."""
+    """What a sign of life brought: what may be spent, the held shards, what is planned, and how often edits came."""
 
-    share: float
+    grant: Grant
     held: HeldShards
     plan: bytes
     state: bytes
@@ -107,11 +107,11 @@ class ShardHolding:
             if said.tally:
                 store.tally(said.tally)
             told = None if said.lesson is None else said.lesson.tobytes()
-            share = store.beat(self._owner, said.held, said.level, said.burst, said.facts, told)
+            grant = store.beat(self._owner, said.held, said.level, said.burst, said.facts, told)
             held = store.hold(self._owner, let_go)
             taken = any(self._epochs.get(shard) != epoch for shard, epoch in held.epochs.items())
             return LifeHeard(
-                share,
+                grant,
                 held,
                 store.setting(PLAN),
                 store.setting(LEARNER),

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -66,7 +66,8 @@ class Planner:
         self._host_limits, self._tell = host_limits, logged(tell)
         #: as the settings give it, what operators have said since, and whether no plan has gone by that yet
         self._given, self._said, self._anew = config, b"", False
-        self._crew: Sequence[CrewMember] = ()
+        #: who is alive, and what of the budget has come into nobody's bucket
+        self._crew, self._purse = list[CrewMember](), 0.0
         self._pricer = Pricer(executor)
         self._large = PlanInParts(executor, host_limits, self._pricer, clock, large=large)
         self._plan_at, self._jumps, self._edited, self._took = -math.inf, Jumps(clock), -1, 0.0
@@ -128,12 +129,12 @@ class Planner:
     async def _divide(self) -> None:
         first = self._first.at(self._clock.now())
 
-        def divide(store: SharedStore) -> tuple[EngineConfig, Sequence[CrewMember], int, bytes]:
+        def divide(store: SharedStore) -> tuple[EngineConfig, list[CrewMember], float, int, bytes]:
             told = {name: store.setting(name) for name in (TERMS, BUDGET, SAID)}
             config = self._told_by(told)
-            return config, store.divide(config.rate + first), store.counters().get("edited", 0), told[SAID]
+            return config, *store.divide(config.rate, first), store.counters().get("edited", 0), told[SAID]
 
-        self._config, self._crew, edited, said = await self._executor.do(divide)
+        self._config, self._crew, self._purse, edited, said = await self._executor.do(divide)
         self._host_limits.grant(self._config.granted)
         if said != self._said:
             self._said, self._plan_at, self._anew = said, -math.inf, True
@@ -181,7 +182,7 @@ class Planner:
         scheduler.due_at[busy] = np.inf
         until = max(next_plan(scheduler, config, now), now + min(PART * self._took, LATEST))
         taught = lessons if self._pricer.will_review(now, standing.settings) else []
-        spare = spare_of(self._crew, float(scheduler.learner.columns.cost.mean()))
+        spare = spare_of(self._crew, self._purse, float(scheduler.learner.columns.cost.mean()))
         found = await self._pricer.find(
             scheduler, config, now=now, until=until, spare=spare, known=standing.settings, lessons=taught
         )
@@ -210,7 +211,7 @@ class Planner:
         session = self._session
         about, lessons = await self._executor.do(lambda store: (store.part(WIDTH, -1, 0, 1), store.lessons()))
         self._config = config = self._told_by(about.settings)
-        spare = spare_of(self._crew, self._large.usual)
+        spare = spare_of(self._crew, self._purse, self._large.usual)
         found = await self._large.plan(config, about, lessons, now, spare)
         news, pulse = await self._news(about, found.sample, now)
         settings = found.settings | self._told(found.sample, news or about.price, now, found)

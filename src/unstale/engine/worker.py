@@ -161,9 +161,9 @@ class Worker:
             "lag": self._claiming.lag,
             "price": fleet.plan.price,
             "started_at": self._started_at,
-            "demand": fleet.demand(now),
             "shards": len(fleet.epochs),
             "sources": len(fleet.scheduler.ids),
+            **fleet.demand(now),
         }
         return SignOfLife(
             fleet.bucket.rate,
@@ -185,7 +185,7 @@ class Worker:
         fleet.outdated |= found.edited != self._edited
         self._edited, self._unwanted = found.edited, found.held.unwanted
         fleet.amend({SAID: found.said})
-        if fleet.hear(PublishedPlan.read(found.plan), found.share, found.held.epochs, found.state):
+        if fleet.hear(PublishedPlan.read(found.plan), found.grant, found.held.epochs, found.state):
             self._host_limits.take_over(self._clock.now(), found.words)
             if fleet.lost:
                 # Nothing that waits may begin: its host is another's now, perhaps.

@@ -7,20 +7,25 @@ from typing import Protocol
 
 from unstale.ports.records import Claim, Price
 from unstale.ports.stores import Store
-from unstale.ports.summaries import Census, CrewMember, FleetColumns, HeldShards, HostWord, Lesson
+from unstale.ports.summaries import Census, CrewMember, FleetColumns, Grant, HeldShards, HostWord, Lesson
 
 
 class Crew(Protocol):
     """What workers on one store share: who is alive, what each may spend, who plans, what was learned.
 
-    Promises: shares never add up to more than there is, also while they change hands; one connection at most is
-    elected; time is the store's own. A store that only one process writes to has no crew.
+    Promises: shares never add up to more than there is, also while they change hands; what comes into nobody's bucket
+    is kept, up to a bound; one connection at most is elected; time is the store's own. A store that only one process
+    writes to has no crew.
     """
 
     def beat(
         self, owner: str, held: float, level: float, burst: float, facts: Mapping[str, float], lesson: bytes | None
-    ) -> float:
-        """A sign of life, with the share the worker goes by; the share that it may go by from now on."""
+    ) -> Grant:
+        """A sign of life, with the share the worker goes by; what it may spend from now on.
+
+        Of the facts the store goes by `demand`, `waiting` (what is due and not paid for), `spent` and `credited` (all
+        that it has heard of).
+        """
 
     def leave(self, owner: str) -> None:
         """A worker ends: its share is free."""
@@ -31,10 +36,11 @@ class Crew(Protocol):
         Another number than the last time says that the session was lost meanwhile: others may have planned.
         """
 
-    def divide(self, rate: float) -> list[CrewMember]:
-        """Give every worker that is alive a share of the rate, as far as others have let go of it.
+    def divide(self, rate: float, first: float = 0.0) -> tuple[list[CrewMember], float]:
+        """Give every worker that is alive a share of what there is per second, as far as others have let go of it.
 
-        By what its shards need, which it tells as its `demand`; evenly where nobody tells.
+        By what its shards need, which it tells as its `demand`; evenly where nobody tells. `first` is an allowance
+        beside the rate, of which nothing is kept. And what of the rate has come into nobody's bucket, if not credited.
         """
 
     def claimed(self) -> list[int]:

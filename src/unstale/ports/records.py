@@ -63,6 +63,8 @@ class Claim:
     last_modified: str | None = None
     fingerprint: bytes | None = None
     begin_by: float = math.inf
+    #: where the store keeps it, which concerns nobody else
+    slot: int = field(default=0, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

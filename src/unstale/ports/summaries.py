@@ -176,6 +176,13 @@ class CrewMember:
     facts: Mapping[str, float]
 
 
+class Grant(NamedTuple):
+    """What a worker may spend: per second from now on, and all that it was ever credited with besides."""
+
+    share: float
+    credit: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Lesson:
     """What a worker's polls taught of the fleet as a whole."""
