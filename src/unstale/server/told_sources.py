@@ -24,7 +24,7 @@ _ALL = 2**62
 
 
 @dataclass(slots=True)
-class Told:
+class ToldLately:
     """What was told under one mark of the store: ids by what was asked, and sources as JSON."""
 
     mark: bytes | None = None
@@ -37,7 +37,7 @@ class ToldSources:
     """Pages of the list. Any thread may ask."""
 
     def __init__(self, service: FleetService) -> None:
-        self._service, self._told = service, Told()
+        self._service, self._told = service, ToldLately()
 
     def at_once(self, asked: Mapping[str, Any]) -> bytes | None:
         """The page for who asks so, if nothing need be read for it."""
@@ -45,7 +45,7 @@ class ToldSources:
         ids = told.pages.get(_key(asked))
         if ids is None or any(source not in told.sources for source in ids):
             return None
-        return _page(told, ids, asked["limit"])
+        return _answer(told, ids, asked["limit"])
 
     def read(self, asked: Mapping[str, Any], search: str = "") -> bytes:
         """The page for who asks so; with `search`, of those sources alone that it means."""
@@ -61,14 +61,14 @@ class ToldSources:
             seen = service.views(new)
             titles = service.titles(seen)
             told.sources.update({one.listing.id: written(documents.source(one, titles)) for one in seen})
-        return _page(told, ids, asked["limit"])
+        return _answer(told, ids, asked["limit"])
 
-    def _now(self) -> Told:
+    def _now(self) -> ToldLately:
         """What was told and still holds."""
         told, mark, now = self._told, self._service.store.mark(), self._service.clock()
         if mark is None or mark != told.mark or not told.since <= now < told.since + SECOND:
             # Who still fills the one before fills it for itself.
-            told = self._told = Told(mark, now)
+            told = self._told = ToldLately(mark, now)
         return told
 
 
@@ -77,7 +77,7 @@ def written(thing: object) -> bytes:
     return json.dumps(thing, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _page(told: Told, ids: list[int], most: int) -> bytes:
+def _answer(told: ToldLately, ids: list[int], most: int) -> bytes:
     # A source that went away meanwhile is left out.
     sources = b",".join([told.sources[source] for source in ids if source in told.sources])
     return b'{"sources":[%s],"after":%s}' % (sources, b"%d" % ids[-1] if len(ids) == most else b"null")
