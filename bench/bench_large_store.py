@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import chdir, closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -93,6 +94,10 @@ def awaited(folder: Path, reached: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+def _beyond(db: apsw.Connection, name: str, count: int) -> bool:
+    return counted(db, name) > count
+
+
 def first_poll(folder: Path) -> dict[str, tuple[float, float]]:
     """Seconds by the clock and of all cores from the start of `unstale run` until the first poll was begun, and until
     one was in the store; and its memory in MB while it planned.
@@ -102,7 +107,7 @@ def first_poll(folder: Path) -> dict[str, tuple[float, float]]:
         before, began = {name: counted(db, name) for name in ("claimed", "recorded")}, time.perf_counter()
         with engine_of(folder) as pid:
             for name, count in before.items():
-                awaited(folder, lambda name=name, count=count: counted(db, name) > count)
+                awaited(folder, partial(_beyond, db, name, count))
                 found[name] = time.perf_counter() - began, spent(pid)
             found["memory"] = memory(pid), 0.0
     return found
