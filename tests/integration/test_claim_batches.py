@@ -18,7 +18,10 @@ from unstale.adapters.postgres_tables import MIGRATIONS
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Claim, Entry, Grant, Listing
 
-LATER = time.time() + 10.0
+
+def later() -> float:
+    """When all that was just added is due, by a clock that goes right: who is far behind ends others' claims."""
+    return time.time() + 10.0
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +125,7 @@ def test_what_is_asked_is_remembered_while_nothing_of_it_changes(
         other.add([Listing("s", options={"x": 2})], 5.0, duplicates="replace")
         claim, again = polled()
         assert (claim.options, again, polled()[1]) == ({"x": 2}, True, False)
-        (stray,) = other.claim(LATER, 1, lease=60.0, owner="else")
+        (stray,) = other.claim(later(), 1, lease=60.0, owner="else")
         assert other.record([done(stray)]) == [True]
         claim, again = polled()
         assert (claim.latest, again, polled()[1]) == (stray.token, True, False)
@@ -147,7 +150,7 @@ def test_who_claims_by_itself_and_who_holds_the_shard_never_both_have_a_source(
     with closing(PostgresCrew(server.address())) as other, ThreadPoolExecutor(2) as pool:
         for _ in range(60):
             taking = pool.submit(store.take, ids, lease=600.0, owner="a")
-            claiming = pool.submit(other.claim, LATER, 10, lease=600.0, owner="else")
+            claiming = pool.submit(other.claim, later(), 10, lease=600.0, owner="else")
             one, two = taking.result(), claiming.result()
             assert {claim.source for claim in one}.isdisjoint({claim.source for claim in two})
             assert sorted(store.claimed()) == sorted(claim.source for claim in [*one, *two])
@@ -175,6 +178,6 @@ def test_claims_of_the_tables_before_are_over_with_their_leases_and_accounted_fo
         assert (store.beat("a", 0.0, 0.0, 1.0, {}, None), store.divide(2.0)[0][0].share) == (Grant(0.0, 0.0), 2.0)
         # What was begun is left alone until its time is over.
         assert sorted(c.source for c in store.take(ids, lease=60.0, owner="a")) == ids[138:]
-        assert store.claim(LATER, 1, lease=60.0, owner="b", among=ids[134:138]) == []
+        assert store.claim(later(), 1, lease=60.0, owner="b", among=ids[134:138]) == []
         assert sorted(store.claimed()) == ids[134:]
         assert accounted(store)

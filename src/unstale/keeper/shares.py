@@ -56,7 +56,7 @@ def settled(left: float, came: float, accounts: Sequence[Account]) -> tuple[floa
     >>> settled(0.0, 5.0, [full, empty])
     (0.0, [0.0, 1.0])
     >>> settled(0.0, 50.0, [full, empty])
-    (0.0, [0.0, 2.0])
+    (8.0, [0.0, 2.0])
     """
     left += came - sum(one.total - one.settled for one in accounts)
     bursts, under_way = sum(one.burst for one in accounts), sum(one.under_way for one in accounts)
