@@ -64,6 +64,7 @@ def test_what_is_kept_carries_the_stamp() -> None:
 def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     # No place at all, as in a read-only installation for a user without a home.
     monkeypatch.setattr("numba.core.caching.CacheImpl._locator_classes", [])
+    monkeypatch.setattr("numba.config.CACHE_LOCATOR_CLASSES", "")
 
     def half(x: float) -> float:
         return 0.5 * math.sqrt(x)
