@@ -91,30 +91,24 @@ def plain_web(means: Means) -> HttpFetcher:
     """A way to the web without robots.txt: for other replicas, which are there to be asked."""
     from unstale.adapters.http_fetcher import HttpFetcher
 
-    return HttpFetcher(
-        means.gate,
-        agent=means.agent,
-        connections=means.connections,
-        proxy=means.proxy,
-        ca_file=means.ca_file,
-        room=means.room,
-        now=means.now,
-    )
+    return HttpFetcher(means.gate, **_web_terms(means))
 
 
 def _apart(means: Means) -> PollerFetcher:
     from unstale.adapters.poller_fetcher import PollerFetcher
 
-    return PollerFetcher(
-        means.pollers,
-        means.gate,
-        agent=means.agent,
-        connections=means.connections,
-        proxy=means.proxy,
-        ca_file=means.ca_file,
-        room=means.room,
-        now=means.now,
-    )
+    return PollerFetcher(means.pollers, means.gate, **_web_terms(means))
+
+
+def _web_terms(means: Means) -> dict[str, Any]:
+    return {
+        "agent": means.agent,
+        "connections": means.connections,
+        "proxy": means.proxy,
+        "ca_file": means.ca_file,
+        "room": means.room,
+        "now": means.now,
+    }
 
 
 def _web(means: Means, others: Others) -> Fetcher:
