@@ -10,7 +10,7 @@ from numba.core.caching import InTreeCacheLocator, UserProvidedCacheLocator
 
 
 class CompiledAnywhere(UserProvidedCacheLocator):  # type: ignore[misc]
-    """A place by the name that a file has in its tree, not by where the tree is; what a test wrote is kept beside it."""
+    """A place by the name that a file has in its tree, not by where that is; what a test wrote is kept beside it."""
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> Any:
