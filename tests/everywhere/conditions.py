@@ -136,29 +136,36 @@ def rows(known: Sequence[Condition]) -> list[dict[str, Condition]]:
         for x, y in itertools.product(names[a], names[b])
     }
     # The least is what the two longest kinds need between them; one row more wherever no throw of the dice does.
-    for count in itertools.count(math.prod(sorted(map(len, names.values()))[-2:])):
-        for seed in range(16):
-            found = _climbed(names, every, count, random.Random(seed))
-            if found:
-                # Quiet ones first: what they compile takes half as long there, and is there for the busy ones.
-                found.sort(key=lambda row: row["load"] == "busy")
-                return [
-                    {kind: next(one for one in kinds[kind] if one.name == row[kind]) for kind in row} for row in found
-                ]
+    # Of so many rows, few are busy ones, which take twice as long: at least one for each choice of the longest kind.
+    sizes = sorted(map(len, names.values()))
+    for count in itertools.count(math.prod(sizes[-2:])):
+        for busy in range(sizes[-1], count // 2 + 1):
+            for seed in range(16):
+                found = _climbed(names, every, count, busy, random.Random(seed))
+                if found:
+                    return [
+                        {kind: next(one for one in kinds[kind] if one.name == row[kind]) for kind in row}
+                        for row in found
+                    ]
     raise AssertionError
 
 
 def _climbed(
-    names: dict[str, list[str]], every: set[frozenset[tuple[str, str]]], count: int, dice: random.Random
+    names: dict[str, list[str]], every: set[frozenset[tuple[str, str]]], count: int, busy: int, dice: random.Random
 ) -> list[dict[str, str]]:
-    """So many rows by chance, changed place by place while no fewer pairs meet; none if some pairs still do not."""
+    """So many rows by chance, changed place by place while no fewer pairs meet; none if some pairs still do not.
+
+    The last ones are the busy ones, so that what is quiet is known soon.
+    """
     rows = [{kind: dice.choice(choice) for kind, choice in names.items()} for _ in range(count)]
+    for at, row in enumerate(rows):
+        row["load"] = "quiet" if at < count - busy else "busy"
     met = [_pairs(row) for row in rows]
     missing = len(every - set().union(*met))
-    for _ in range(3000):
+    for _ in range(4000):
         if not missing:
             return rows
-        at, kind = dice.randrange(count), dice.choice(sorted(names))
+        at, kind = dice.randrange(count), dice.choice(sorted(names.keys() - {"load"}))
         row = {**rows[at], kind: dice.choice(names[kind])}
         others = set().union(*(pairs for i, pairs in enumerate(met) if i != at))
         if (left := len(every - others - _pairs(row))) <= missing:
