@@ -17,7 +17,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,9 +41,9 @@ def environment_of(python: str) -> Path:
 
 
 @contextmanager
-def tree(folder: Path, name: str, read_only: bool) -> Iterator[Path]:
-    """The sources as they are, or in a folder whose name is hard to quote, or where nothing can be written."""
-    if name == "as it is" and not read_only:
+def tree(folder: Path, name: str) -> Iterator[Path]:
+    """The sources as they are, or in a folder whose name is hard to quote, where nothing can be written."""
+    if name == "as it is":
         yield ROOT
         return
     place = folder / name
@@ -53,9 +52,8 @@ def tree(folder: Path, name: str, read_only: bool) -> Iterator[Path]:
         if (ROOT / path).exists():
             (place / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / path, place / path)
-    if read_only:
-        for path in (*place.rglob("*"), place):
-            path.chmod(path.stat().st_mode & ~0o222)
+    for path in (*place.rglob("*"), place):
+        path.chmod(path.stat().st_mode & ~0o222)
     try:
         yield place
     finally:
@@ -127,7 +125,7 @@ def compiled(base: Path) -> dict[str, str]:
 
 
 def compile_for(chosen: list[Row], base: Path) -> float:
-    """Compile for each Python and processor of these rows, one on every core: no row does it twice; how long it took.
+    """Compile for each Python and processor of these rows, side by side: no row does it twice; how long it took.
 
     That is most of what a first row would take, and both of its workers would do it.
     """
@@ -138,8 +136,13 @@ def compile_for(chosen: list[Row], base: Path) -> float:
         settings = row["processor"].environment
         python = environment_of(row["python"].environment["PYTHON"])
         asked[python, *sorted(settings.items())] = [python, ROOT / "tests/support/compiled.py"], usual | settings
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda one: subprocess.run(one[0], cwd=ROOT, env=one[1], check=True), asked.values()))
+    running = [subprocess.Popen(words, cwd=ROOT, env=given) for words, given in asked.values()]
+    try:
+        assert not any(one.wait() for one in running), "what is compiled before the rows could not be"
+    finally:
+        # Whoever ends this does not wait for them.
+        for one in running:
+            one.kill()
     return time.monotonic() - begun
 
 
@@ -148,13 +151,13 @@ def run(row: Row, tests: list[str], examples: bool, log: Path) -> tuple[int, str
     with ExitStack() as stack:
         folder = stack.enter_context(fresh(log.parent / "row"))
         python = environment_of(row["python"].environment["PYTHON"])
-        place = stack.enter_context(tree(folder, row["folder"].name, "read-only" in row["user"].name))
+        place = stack.enter_context(tree(folder, row["folder"].name))
         given = dict(os.environ)
         for condition in row.values():
             given |= condition.environment
         del given["PYTHON"]
         as_user: dict[str, Any] = {}
-        if row["user"].name.startswith("nobody"):
+        if row["user"].name == "nobody":
             (folder / "home").mkdir()
             shutil.chown(folder / "home", "nobody")
             as_user = {"user": "nobody", "group": 65534, "extra_groups": []}
