@@ -55,6 +55,7 @@ from unstale.ports import (
     Listing,
     Price,
     crew,
+    standing,
     stores,
 )
 
@@ -130,8 +131,8 @@ def test_every_store_and_every_port_is_under_the_contract() -> None:
     folder = Path(memory_store.__file__).parent
     found = {path.stem for path in folder.glob("*_store.py")}
     assert found == {f"{kind}_store" for kind in STORES}
-    parts = [one for module in (stores, crew) for one in vars(module).values() if isinstance(one, type)]
-    every = {one for one in parts if one.__module__ in (stores.__name__, crew.__name__)}
+    parts = [one for module in (stores, standing, crew) for one in vars(module).values() if isinstance(one, type)]
+    every = {one for one in parts if one.__module__ in {module.__name__ for module in (stores, standing, crew)}}
     assert every == {*ports.SharedStore.__mro__, *ports.ReadStore.__mro__} - {Protocol, Generic, object}
 
 
@@ -864,6 +865,38 @@ def test_versions_of_many_sources_are_told_in_the_order_asked(store: Any) -> Non
         (3, 31.0, 21.0),
     ]
     assert told[0].digest == sha256(b"%d 31" % two).digest()
+
+
+@pytest.mark.parametrize("count", [3, 40], ids=["few", "many"])
+def test_who_stands_otherwise_is_told_apart(store: Any, count: int) -> None:
+    ids, rng = store.add(listed(count), 0.0), np.random.default_rng(3)
+    told = {head.source: head for head in store.heads(ids)}
+    assert store.heads_unlike(told) == ([], [])
+    seen = 0
+    for turn in range(1, 25):
+        at, which = 100.0 * turn, rng.permutation(ids)[: 1 + turn % 3].tolist()
+        if turn % 4 == 0:
+            store.set_due(which, [at + 50.0] * len(which))
+        elif turn % 4 == 1:
+            claims = claim(store, 1e6, limit=2, lease=1e6)
+            answers = (Answer.CHANGED, Answer.FAILED)
+            bodies = (Body(b"%d" % turn), None)
+            store.record([entry(c, at, a, body=b) for c, a, b in zip(claims, answers, bodies, strict=False)])
+        elif turn % 4 == 2 and len(told) > 2:
+            store.remove(which[:1])
+        else:
+            # Somebody else is asked for, or nobody any more: that changes nothing for the others.
+            told = dict(list(told.items())[turn % 2 :])
+            told |= {head.source: head for head in store.heads(store.add([Listing(f"http://h/{turn}")], at))}
+        now = {head.source: head for head in store.heads(list(told))}
+        others, gone = store.heads_unlike(told)
+        assert sorted(others) == sorted(now[one] for one in told if one in now and now[one] != told[one])
+        assert sorted(gone) == sorted(one for one in told if one not in now)
+        # Told again of what it was told before, it says the same again.
+        assert store.heads_unlike(told) == (others, gone)
+        seen += len(others) + len(gone)
+        told = now
+    assert seen >= 9
 
 
 def test_a_server_reads_the_same_of_every_store(store: Any) -> None:

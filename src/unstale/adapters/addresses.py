@@ -134,6 +134,16 @@ def web_address(text: str) -> WebAddress:
     return WebAddress(text if plain else f"{scheme}://{host}{rest}", name, f"{scheme}://{name}:{port}")
 
 
+def plain_host(text: str) -> str | None:
+    """The host of a web address that is written as it is sent, as nearly all are; None if it takes a closer look.
+
+    >>> plain_host("https://a.example:8443/b?c"), plain_host("https://A.example/")
+    ('a.example', None)
+    """
+    plain = _PLAIN.fullmatch(text)
+    return None if plain is None or len(text) > LONGEST else plain[2].partition(":")[0]
+
+
 def _numbers(host: str) -> list[str]:
     """The IP addresses that a host means without being resolved; the system reads 127.1 and 0x7f.1 as such, too."""
     bare = host.strip("[]").lower().rstrip(".")

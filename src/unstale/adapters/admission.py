@@ -59,15 +59,16 @@ add its folder if it may be polled
     def __call__(self, address: str, kind: str, options: Mapping[str, Any]) -> str:
         """The address in its one spelling, or InputError."""
         about = known_kind(kind)
-        if "http" not in about.schemes:
+        web = "http" in about.schemes
+        if not web:
             checked_address(address)
         found = WAYS[kind].admit(address, options, self.means)
         # Written out in ASCII it may be longer than before.
         checked_address(found)
-        if self.old is None or found != self.old.address:
+        if "=" in found and (self.old is None or found != self.old.address):
             _no_secret(found)
         if self.names is not None:
-            self._granted_names(found, options, web="http" in about.schemes)
+            self._granted_names(found, options, web)
         if options:
             check_options(about, options, self.old.options if self.old else None)
             checked_options(options)

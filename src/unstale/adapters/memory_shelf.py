@@ -30,6 +30,7 @@ from unstale.ports import (
     Price,
     Recent,
     tags_of,
+    unlike,
 )
 
 
@@ -221,6 +222,10 @@ class MemoryShelf:
             for source, kept in found
         ]
 
+    def heads_unlike(self, told: Mapping[int, Head]) -> tuple[list[Head], list[int]]:
+        """Of sources that stood so: those that stand otherwise now, and those that are gone."""
+        return unlike(self.heads(list(told)), told)
+
     def editions(self, wanted: Sequence[tuple[int, int]]) -> list[Edition | None]:
         """Versions without their bytes, in the order asked."""
         return [self._edition(source, version) for source, version in wanted]
@@ -229,18 +234,9 @@ class MemoryShelf:
         copy = self.copy(source, version)
         if copy is None:
             return None
-        before = [one.taken_at for one in self._sources[source].copies if one.version < version]
-        body = copy.body
-        return Edition(
-            version,
-            copy.taken_at,
-            body.media_type,
-            body.last_modified,
-            copy.digest,
-            len(body.data),
-            before[-1] if before else 0.0,
-            body.via,
-        )
+        before = [0.0, *(one.taken_at for one in self._sources[source].copies if one.version < version)][-1]
+        body, at, size = copy.body, copy.taken_at, len(copy.body.data)
+        return Edition(version, at, body.media_type, body.last_modified, copy.digest, size, before, body.via)
 
     def packed(self, source: int, version: int) -> bytes | None:
         """Its bytes as one zstd frame."""

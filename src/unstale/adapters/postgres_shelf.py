@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unstale.adapters.postgres_catalogue import PostgresCatalogue
 from unstale.adapters.store_shared import ANSWERS, NEWEST, NUMBER
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Announced, CrewMember, Edition, Head, Recent
+from unstale.ports import Announced, CrewMember, Edition, Head, Recent, unlike
 
 #: seconds without a sign of life after which a worker is gone, and the time by the server's own clock
 GONE, NOW = 5.0, "extract(epoch FROM clock_timestamp())::float8"
@@ -33,6 +33,10 @@ class PostgresShelf(PostgresCatalogue):
         rows = self._read(lambda db: db.execute(query, (which,)).fetchall())
         known = {row[0]: Head(*row) for row in rows}
         return [known[source] for source in which if source in known]
+
+    def heads_unlike(self, told: Mapping[int, Head]) -> tuple[list[Head], list[int]]:
+        """Of sources that stood so: those that stand otherwise now, and those that are gone."""
+        return unlike(self.heads(list(told)), told)
 
     def editions(self, wanted: Sequence[tuple[int, int]]) -> list[Edition | None]:
         """Versions without their bytes, in the order asked."""

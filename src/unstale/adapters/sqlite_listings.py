@@ -29,7 +29,8 @@ def add(
     hosts = _hosts(db, {listing.host for listing in listings})
     ids, new, replaced, anew = [], [], [], []
     for s, text in zip(listings, options, strict=True):
-        source = known.get(s.address)
+        # Of those that are refused none is there, and none twice.
+        source = None if refuse else known.get(s.address)
         given = (
             s.kind,
             float(s.weight),
@@ -41,8 +42,10 @@ def add(
             int(s.paused),
         )
         if source is None:
-            source = known[s.address] = following
+            source = following
             following += 1
+            if not refuse:
+                known[s.address] = source
             new.append((source, s.address, now, *given))
         else:
             replaced.append((*given, source))

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import math
 import mmap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from unstale.adapters.sqlite_catalogue import SqliteCatalogue
 from unstale.adapters.sqlite_claims import column
+from unstale.adapters.sqlite_standing import ToldHeads
 from unstale.adapters.store_shared import ANSWERS, NEWEST, NUMBER
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Announced, CrewMember, Edition, Head, Recent
+from unstale.ports import Announced, CrewMember, Edition, Head, Recent, unlike
 
 #: bytes of the index's two headers, see sqlite.org/walformat.html
 _HEADERS = 96
+#: so few sources are read themselves: nothing is kept of what was told of them
+_FEW = 16
 
 
 class SqliteShelf(SqliteCatalogue):
     """Keeps the contract `Shelf`."""
 
     _index: mmap.mmap | None = None
+    _told: ToldHeads | None = None
 
     def mark(self) -> bytes | None:
         """The two headers of the write-ahead log's index, which every commit changes."""
@@ -39,26 +43,30 @@ class SqliteShelf(SqliteCatalogue):
             )
             return list(map(Head._make, rows))
 
+    def heads_unlike(self, told: Mapping[int, Head]) -> tuple[list[Head], list[int]]:
+        """Of sources that stood so: those that stand otherwise now, and those that are gone."""
+        if len(told) < _FEW:
+            return unlike(self.heads(list(told)), told)
+        with self._reading() as db:
+            self._told = self._told or ToldHeads(db)
+            return self._told.unlike(told)
+
     def editions(self, wanted: Sequence[tuple[int, int]]) -> list[Edition | None]:
         """Versions without their bytes, in the order asked."""
         asked, found = set(wanted), dict[tuple[int, int], Edition]()
-        last, before = 0, 0.0
         with self._reading() as db:
-            # One statement for all: one for each takes six times as long. Versions that nobody asked for tell when they
-            # were taken, and no more is looked up of them.
+            # One statement for all: one for each takes six times as long. A source that is asked for at one version
+            # may be read at another one that is asked for of another source.
             rows: Any = db.execute(
-                "SELECT c.source, c.version, c.taken_at, c.media_type, c.last_modified, t.digest, t.size, c.via "
-                "FROM carray(?) w CROSS JOIN copies c ON c.source = w.value "
-                "LEFT JOIN contents t ON t.id = c.content AND c.version IN carray(?) ORDER BY c.source, c.version",
+                "SELECT c.source, c.version, c.taken_at, c.media_type, c.last_modified, t.digest, t.size, coalesce("
+                "(SELECT o.taken_at FROM copies o WHERE o.source = c.source AND o.version < c.version "
+                " ORDER BY o.version DESC LIMIT 1), 0.0), c.via "
+                "FROM carray(?) w CROSS JOIN copies c ON c.source = w.value AND c.version IN carray(?) "
+                "JOIN contents t ON t.id = c.content",
                 (column(sorted({source for source, _ in asked})), column({version for _, version in asked})),
             )
-            for source, version, taken_at, media_type, last_modified, digest, size, via in rows:
-                before = before if source == last else 0.0
-                if digest is not None and (source, version) in asked:
-                    found[source, version] = Edition(
-                        version, taken_at, media_type, last_modified, digest, size, before, via
-                    )
-                last, before = source, taken_at
+            for source, version, *rest in rows:
+                found[source, version] = Edition(version, *rest)
         return [found.get(one) for one in wanted]
 
     def packed(self, source: int, version: int) -> bytes | None:

@@ -13,7 +13,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unstale.adapters.addresses import Gate, web_address
+from unstale.adapters.addresses import Gate, plain_host, web_address
 from unstale.adapters.api_terms import ApiTerms, terms_of
 from unstale.adapters.body_room import BodyRoom
 from unstale.adapters.browser_fetcher import BrowserMeans
@@ -171,6 +171,9 @@ def _api(means: Means, others: Others) -> Fetcher:
 
 
 def _on_the_web(address: str, options: Mapping[str, Any], means: Means) -> str:
+    if (host := plain_host(address)) is not None:
+        means.gate.check_host(host)
+        return address
     found = web_address(address)
     means.gate.check_host(found.host)
     return found.text

@@ -20,6 +20,7 @@ from unstale.ports.records import (
     what_counts,
     widened,
 )
+from unstale.ports.standing import Standings, unlike
 from unstale.ports.stores import (
     Audit,
     Catalogue,
@@ -127,9 +128,11 @@ __all__ = [
     "Shards",
     "SharedStore",
     "Shelf",
+    "Standings",
     "Store",
     "number_of",
     "tags_of",
+    "unlike",
     "what_counts",
     "widened",
 ]

@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 
 from unstale.listings.records import CollectionMember
 from unstale.ports.records import Claim, Copy, Entry, Event, Listing, Observation, Price, Setting
+from unstale.ports.standing import Standings
 from unstale.ports.summaries import (
     Announced,
     Checkpoint,
@@ -21,7 +22,6 @@ from unstale.ports.summaries import (
     Edition,
     Epoch,
     FleetColumns,
-    Head,
     Holding,
     HostCount,
     KeptEntry,
@@ -221,14 +221,8 @@ class Entries(Protocol):
         """How many entries of a feed are kept."""
 
 
-class Shelf(Protocol):
+class Shelf(Standings, Protocol):
     """A store as servers read it: quick answers to one question each."""
-
-    def mark(self) -> bytes | None:
-        """Other bytes whenever anything was committed, for less than a microsecond; None if that cannot be told."""
-
-    def heads(self, sources: Sequence[int]) -> list[Head]:
-        """How sources stand now, those that exist."""
 
     def editions(self, wanted: Sequence[tuple[int, int]]) -> list[Edition | None]:
         """Versions without their bytes, named by source and version, in the order asked; None for one not kept."""

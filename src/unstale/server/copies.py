@@ -18,19 +18,18 @@ from unstale.errors import InputError, StoreError
 from unstale.ports import Head, ReadStore
 from unstale.server import bounds, encodings, headers
 from unstale.server.conditions import Reply, reply
-from unstale.server.headers import Believed, Field
+from unstale.server.headers import Field, TextField
 from unstale.server.heads import Heads
-from unstale.server.held import MEMORY, HeldCopies, TextField, coded
+from unstale.server.held import MEMORY, Coded, HeldCopies, HeldCopy, coded
 from unstale.server.meta import meta
-from unstale.server.outlooks import Outlooks
+from unstale.server.outlooks import KnownCopy, Outlooks
 from unstale.server.problems import problem
-from unstale.server.ranges import Stretch
 from unstale.server.shelf import Asker
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-PlainReply = tuple[int, list[TextField], Stretch]
+PlainReply = tuple[int, list[TextField], Coded]
 
 #: seconds that a request waits for a poll
 PATIENCE = 10.0
@@ -74,11 +73,8 @@ class Copies:
         self._shelf, self._clock, self._asker = shelf, clock, asker
         self._name = headers.structured_name(name)
         self._patience = patience
-        self._heads, self._outlooks, self._held = (
-            Heads(shelf, self._polled),
-            Outlooks(shelf, clock),
-            HeldCopies(shelf, memory),
-        )
+        self._outlooks, self._held = Outlooks(shelf, clock, self._name.decode()), HeldCopies(shelf, memory)
+        self._heads = Heads(shelf, self._polled)
         self._waiting = 0
         #: answers by their status, and copies that were read since `take` was last called, by source
         self.served: dict[int, int] = {}
@@ -116,29 +112,41 @@ class Copies:
             body = bytes(body)
         await send({"type": "http.response.body", "body": body})
 
-    async def plain(self, source: int, accept: str, if_none_match: str | None) -> PlainReply | None:
-        """The newest copy for whoever asks for nothing else, as `__call__` answers; None if that must say more."""
+    def at_hand(self, source: int, accept: str, if_none_match: str | None) -> PlainReply | None:
+        """The newest copy for whoever asks for nothing else, as `__call__` answers; None unless it is all in memory."""
         head = self._heads.of(source)
-        if head is None or not head.version:
+        held = None if head is None else self._held.at_hand(source, head)
+        if head is None or held is None:
+            return None
+        now, sent = self._clock(), held.ready(accept)
+        seen = self._outlooks.known(source, head, now)
+        return None if sent is None or seen is None else self._plain(source, held, sent, seen, now, if_none_match)
+
+    async def plain(self, source: int, accept: str, if_none_match: str | None) -> PlainReply | None:
+        """The same, after whatever must be looked up for it; None if there is no copy."""
+        if (reply := self.at_hand(source, accept, if_none_match)) is not None:
+            return reply
+        head = self._heads.of(source)
+        held = self._held.of(source, head) if head is not None and head.version else None
+        if head is None or held is None:
             return None
         now = self._clock()
-        held = self._held.of(source, head)
-        if held is None:
-            return None
-        sent = held.ready(accept) or await self._held.coded(source, held, accept)
+        sent = await self._held.coded(source, held, accept)
         seen = self._outlooks.known(source, head, now) or await self._outlooks.look(source, head, now)
-        age, hit, standing = held.times.moving(now, Believed(seen.fresh, seen.gap, self._name))
-        fields = [
-            *held.texts,
-            ("age", age.decode()),
-            ("cache-status", hit.decode("latin-1")),
-            ("replica-status", standing.decode("latin-1")),
-        ]
-        status = 304 if if_none_match is not None and headers.matches(if_none_match, sent.etag) else 200
+        return self._plain(source, held, sent, seen, now, if_none_match)
+
+    def _plain(
+        self, source: int, held: HeldCopy, sent: Coded, seen: KnownCopy, now: float, if_none_match: str | None
+    ) -> PlainReply:
+        times, status = held.times, 200
+        age, hit, standing = times.moving(now, seen.believed, seen.said)
+        fields = [*times.fixed, ("age", age), ("cache-status", hit), ("replica-status", standing)]
+        if if_none_match is not None and headers.matches(if_none_match, sent.etag):
+            status = 304
         fields += sent.texts_304 if status == 304 else sent.texts
         self._read[source] = self._read.get(source, 0) + 1
         self.served[status] = self.served.get(status, 0) + 1
-        return status, fields, Stretch(sent.etag, sent.body, 0, len(sent.body))
+        return status, fields, sent
 
     async def _answer(self, scope: Scope) -> Reply:
         if scope["method"] not in ("GET", "HEAD"):
@@ -240,7 +248,7 @@ class Copies:
             return problem(503, f"source {source} has no copy yet", _retry(head, now))
         sent = await self._held.coded(source, held, asked.get(b"accept-encoding", ""))
         seen = self._outlooks.known(source, head, now) or await self._outlooks.look(source, head, now)
-        fields = held.times.at(now, Believed(seen.fresh, seen.gap, self._name), detail)
+        fields = held.times.at(now, seen.believed, detail)
         fields += sent.about
         fields += more
         return reply(sent.etag, sent.body, fields, method, asked)
@@ -250,7 +258,7 @@ class Copies:
         if edition is None:
             return problem(404, f"version {version} of source {source} is not kept")
         seen = await self._outlooks.look(source, head, now)
-        return meta(head, edition, now, Believed(seen.fresh, seen.gap, self._name))
+        return meta(head, edition, now, seen.believed)
 
     async def _version(
         self, source: int, version: int, method: str, asked: dict[bytes, str], more: list[Field], now: float

@@ -12,7 +12,7 @@ from typing import Any
 from unstale.errors import UnstaleError
 from unstale.server.auth import Guard
 from unstale.server.copies import Copies, source_of
-from unstale.server.rsgi import AsgiCall, RequestFields, RequestScope, RsgiExchange, answered
+from unstale.server.rsgi import PIECE, AsgiCall, RequestFields, RequestScope, RsgiExchange, answered
 
 _COPIES = "/copies/"
 
@@ -38,17 +38,23 @@ class Front:
                 and not _unusual(header)
                 and (source := source_of(scope.path[len(_COPIES) :])) is not None
             ):
+                accept, condition = accepts[0] if accepts else "", held[0] if held else None
                 try:
-                    reply = await self._copies.plain(source, accepts[0] if accepts else "", held[0] if held else None)
+                    # Nearly all is at hand: then nothing is waited for.
+                    reply = self._copies.at_hand(source, accept, condition)
+                    if reply is None:
+                        reply = await self._copies.plain(source, accept, condition)
                 except UnstaleError:
                     # Why is told where everything is told.
                     reply = None
                 if reply is not None:
-                    status, fields, body = reply
+                    status, fields, sent = reply
                     if status == 304:
                         exchange.response_empty(status, fields)
+                    elif len(sent.body) <= PIECE:
+                        exchange.response_bytes(status, fields, sent.body)
                     else:
-                        await answered(exchange, status, fields, body)
+                        await answered(exchange, status, fields, sent.whole)
                     return
         call = AsgiCall(scope, exchange)
         await self._app(call.scope(), call.receive, call.send)

@@ -12,12 +12,14 @@ from __future__ import annotations
 import math
 import mimetypes
 import re
+from collections.abc import Sequence
 
 from unstale.frozen import dataclass
 from unstale.ports import Edition, Head
 from unstale.server.dates import as_date, read_date
 
 Field = tuple[bytes, bytes]
+TextField = tuple[str, str]
 
 #: types that a browser can only show; everything else is offered as a file, or it could run as ours
 PASSIVE = frozenset(
@@ -39,11 +41,6 @@ _GAP = re.compile(r";gap=(\d+)$")
 _NAME = re.compile(r"[A-Za-z*][A-Za-z0-9:/!#$%&'*+.^_`|~-]*")
 
 
-def http_date(at: float) -> bytes:
-    """A time as HTTP writes it, whole seconds, never before 1970."""
-    return as_date(at).encode()
-
-
 def modified(edition: Edition) -> float:
     """When this version was last modified: as the source says, if that can be true, else when we took it.
 
@@ -55,13 +52,13 @@ def modified(edition: Edition) -> float:
     return edition.taken_at
 
 
-def _last_modified(edition: Edition, latest: float) -> list[Field]:
+def _last_modified(edition: Edition, latest: float) -> list[TextField]:
     """Last-Modified, at most `latest`; none of a version that came within the second of the one before it.
 
     By their dates nobody could tell the two apart, and who holds the other would be told that it is still good.
     """
     when = math.floor(min(modified(edition), latest))
-    return [(b"last-modified", http_date(when))] if when > math.floor(edition.before) else []
+    return [("last-modified", as_date(when))] if when > math.floor(edition.before) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +67,25 @@ class Believed:
 
     fresh: float
     gap: float
-    by: bytes
+    by: str
 
     def at(self, age: float) -> Believed:
         """The same belief, of a copy that was checked so long ago.
 
-        >>> Believed(1.0, 100.0, b"lisbon").at(100.0).fresh.__round__(3)
+        >>> Believed(1.0, 100.0, "lisbon").at(100.0).fresh.__round__(3)
         0.368
         """
         return Believed(math.exp(-max(age, 0.0) / max(self.gap, 1.0)), self.gap, self.by)
+
+    def said(self) -> str:
+        """The members of Replica-Status that tell it."""
+        return f"fresh={self.fresh:.3f};by={_in_field(self.by)}, gap={int(self.gap)}"
 
 
 def nearest(edition: Edition) -> Believed | None:
     """What the replica nearest to the source said it believes, when this version came; None if we poll it ourselves."""
     found = _GAP.search(edition.via.partition(", ")[0])
-    return None if found is None else Believed(1.0, float(found[1]), _names(edition)[0])
+    return None if found is None else Believed(1.0, float(found[1]), names(edition.via)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,28 +94,29 @@ class CopyTimes:
 
     checked: float
     expires: float
-    fixed: tuple[Field, ...]
-    status: bytes
+    fixed: tuple[TextField, ...]
+    status: str
     #: members of Cache-Status that come before ours
-    before: bytes = b""
+    before: str = ""
     #: what whoever is nearest to the source believes of it, if we are not
     nearest: Believed | None = None
 
     def at(self, now: float, own: Believed, detail: bytes = b"") -> list[Field]:
         """The fields at `now`. `detail` warns a client that gets a copy which does not meet the bounds that it gave."""
-        age, cache_status, replica_status = self.moving(now, own)
-        told = cache_status + b"; detail=" + detail if detail else cache_status
-        return [*self.fixed, (b"age", age), (b"cache-status", told), (b"replica-status", replica_status)]
+        age, cache_status, replica_status = self.moving(now, own, own.said())
+        told = f"{cache_status}; detail={detail.decode()}" if detail else cache_status
+        return as_bytes([*self.fixed, ("age", age), ("cache-status", told), ("replica-status", replica_status)])
 
-    def moving(self, now: float, own: Believed) -> tuple[bytes, bytes, bytes]:
-        """Age, Cache-Status and Replica-Status at `now`, `own` being what we believe: how long ago it was checked, what
-        is left, how likely it is still fresh."""
+    def moving(self, now: float, own: Believed, told: str) -> tuple[str, str, str]:
+        """Age, Cache-Status and Replica-Status at `now`, `own` being what we believe, `told` the same as it is said:
+        how long ago it was checked, what is left, how likely it is still fresh."""
+        age = now - self.checked
         # Whoever polls the source itself knows most of it: what it believes is passed along, in its name.
-        best = own if self.nearest is None else self.nearest.at(now - self.checked)
+        said = told if self.nearest is None else self.nearest.at(age).said()
         return (
-            b"%d" % max(now - self.checked, 0.0),
-            b"%s%s; hit; ttl=%d" % (self.before, own.by, math.floor(self.expires - now)),
-            b"%s, fresh=%.3f;by=%s, gap=%d" % (self.status, best.fresh, best.by, best.gap),
+            f"{int(age)}" if age > 0.0 else "0",
+            f"{self.before}{own.by}; hit; ttl={math.floor(self.expires - now)}",
+            f"{self.status}, {said}",
         )
 
 
@@ -129,41 +131,48 @@ def times(head: Head, edition: Edition) -> CopyTimes:
     checked, window = head.checked, int(min(max(head.due - head.checked, 0.0), YEAR))
     expires = expires_at(head)
     fixed = (
-        (b"date", http_date(checked)),
-        (b"expires", http_date(expires)),
-        (b"cache-control", b"stale-while-revalidate=%d, stale-if-error=%d" % (window, min(window * OUTAGE, YEAR))),
+        ("date", as_date(checked)),
+        ("expires", as_date(expires)),
+        ("cache-control", f"stale-while-revalidate={window}, stale-if-error={min(window * OUTAGE, YEAR)}"),
         *_last_modified(edition, checked),
-        (b"vary", b"accept-encoding"),
+        ("vary", "accept-encoding"),
     )
-    path = _names(edition)
+    path = [_in_field(name) for name in names(edition.via)]
     # Through other replicas `checked` is when the first of them looked: the time at the root travels unchanged.
     # Structured fields date in whole seconds, too coarse to tell which of two replicas is ahead.
-    status = b"as-of=@%d;ms=%d, checked=@%d, changed=@%d, version=%d, hops=%d" % (
-        checked,
-        1000.0 * (checked % 1.0),
-        checked,
-        edition.taken_at,
-        edition.version,
-        len(path) + 1,
+    at, taken = int(checked), int(edition.taken_at)
+    status = (
+        f"as-of=@{at};ms={int(1000.0 * (checked % 1.0))}, checked=@{at}, changed=@{taken}, "
+        f"version={edition.version}, hops={len(path) + 1}"
     )
     if head.failures:
-        status += b", failures=%d" % head.failures
-    return CopyTimes(checked, expires, fixed, status, b"".join(hop + b"; hit, " for hop in path), nearest(edition))
+        status += f", failures={head.failures}"
+    return CopyTimes(checked, expires, fixed, status, "".join(f"{hop}; hit, " for hop in path), nearest(edition))
 
 
 def kept(edition: Edition, now: float, name: bytes) -> list[Field]:
     """What a named version says about itself: it never changes."""
     return [
-        (b"date", http_date(now)),
+        (b"date", as_date(now).encode()),
         (b"cache-control", b"max-age=%d, immutable" % YEAR),
-        *_last_modified(edition, math.inf),
+        *as_bytes(_last_modified(edition, math.inf)),
         (b"vary", b"accept-encoding"),
         (b"cache-status", name + b"; hit"),
         (
             b"replica-status",
-            b"changed=@%d, version=%d, hops=%d" % (edition.taken_at, edition.version, len(_names(edition)) + 1),
+            b"changed=@%d, version=%d, hops=%d" % (edition.taken_at, edition.version, len(names(edition.via)) + 1),
         ),
     ]
+
+
+def as_bytes(fields: Sequence[TextField]) -> list[Field]:
+    """Fields as ASGI takes them."""
+    return [(name.encode(), value.encode("latin-1")) for name, value in fields]
+
+
+def as_texts(fields: Sequence[Field]) -> list[TextField]:
+    """Fields as RSGI takes them."""
+    return [(name.decode(), value.decode("latin-1")) for name, value in fields]
 
 
 def names(via: str) -> list[str]:
@@ -175,8 +184,9 @@ def names(via: str) -> list[str]:
     return [_GAP.sub("", hop) for hop in via.split(", ") if hop]
 
 
-def _names(edition: Edition) -> list[bytes]:
-    return [name.encode() for name in names(edition.via)]
+def _in_field(name: str) -> str:
+    """A name as its bytes are sent."""
+    return name if name.isascii() else name.encode().decode("latin-1")
 
 
 def well_formed(media_type: str) -> bool:

@@ -1,7 +1,8 @@
-"""How sources stand, read again only when the store has moved, and then for all that are asked for at once.
+"""How sources stand, looked at again only when the store has moved, and then all that are asked for at once.
 
 A query per request costs little, but it lets go of the interpreter, and the server's own thread takes it: two threads
-handing it to and fro cost more than all the rest. One query for what was asked for during the last commits avoids that.
+handing it to and fro cost more than all the rest. One question for what was asked for during the last commits avoids
+that, and the store answers it with those alone who stand otherwise.
 
 A source that somebody asks about is made due at once. That hurries the engine, but changes nothing that the copy is
 good for: what was promised after an observation stays promised until the next one.
@@ -11,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from unstale.ports import Head, Shelf
+from unstale.ports import Head, Standings
 
-#: sources that are read together, and those whose promises are remembered
-MOST, PROMISES = 2000, 50_000
-#: commits for which a source that was asked for is read along with others: one that is left out costs as much as
-#: hundreds that are read along, if it was polled meanwhile
+#: sources that are looked at together, and those whose promises are remembered
+MOST, PROMISES = 4000, 50_000
+#: commits for which a source that was asked for is looked at along with others: one that is left out costs as much as
+#: hundreds that are looked at along, if it was polled meanwhile
 LATELY = 256
 #: an observation that there is not, and what was promised after it
 _NOTHING = -1, 0.0
@@ -25,11 +26,12 @@ _NOTHING = -1, 0.0
 class Heads:
     """Always as the store stands at the moment of the question; `polled` is told of those polled again."""
 
-    def __init__(self, shelf: Shelf, polled: Callable[[Sequence[Head]], None] = lambda heads: None) -> None:
+    def __init__(self, shelf: Standings, polled: Callable[[Sequence[Head]], None] = lambda heads: None) -> None:
         self._shelf, self._polled = shelf, polled
         self._mark: bytes | None = None
-        #: read under this mark: as the store has it, and as it was promised
-        self._known: dict[int, tuple[Head, Head]] = {}
+        #: under this mark: as the store has it, and as it was promised
+        self._told: dict[int, Head] = {}
+        self._known: dict[int, Head] = {}
         #: asked for lately, and before
         self._asked: set[int] = set()
         self._asked_before: set[int] = set()
@@ -42,38 +44,46 @@ class Heads:
         # The mark is taken first: what is committed while we read makes the next one differ.
         mark = self._shelf.mark()
         if mark is None:
-            self._known, _ = self._read([source])
-        elif mark != self._mark:
-            again = [*self._asked, *(self._asked_before - self._asked)][:MOST]
-            self._mark, (self._known, moved) = mark, self._read(again) if again else ({}, [])
-            self._commits += 1
-            if self._commits % LATELY == 0:
-                self._asked_before, self._asked = self._asked, set()
-            if moved:
-                self._polled(moved)
+            self._mark, self._told, self._known = None, {}, {}
+            return self._read(source)
+        if mark != self._mark:
+            self._look(mark)
         self._asked.add(source)
-        known = self._known.get(source)
-        if known is None:
-            self._known |= self._read([source])[0]
-            known = self._known.get(source)
-        return None if known is None else known[1]
+        return self._known.get(source) or self._read(source)
 
-    def _read(self, sources: list[int]) -> tuple[dict[int, tuple[Head, Head]], list[Head]]:
-        """How sources stand, and those of them that were polled since they were read last.
+    def _read(self, source: int) -> Head | None:
+        for head in self._shelf.heads([source]):
+            return self._keep(head)
+        return None
 
-        Of most nothing is new: of those it is what was known.
-        """
-        found, moved, before = dict[int, tuple[Head, Head]](), list[Head](), self._known
-        for head in self._shelf.heads(sources):
-            source = head[0]
-            known = before.get(source)
-            if known is None or known[0] != head:
-                promised = self._promise(head)
-                if known is not None and known[0].latest != head.latest:
-                    moved.append(promised)
-                known = head, promised
-            found[source] = known
-        return found, moved
+    def _look(self, mark: bytes) -> None:
+        """Look at all that were asked for lately, and tell of those that were polled since."""
+        if (self._commits + 1) % LATELY == 0 or len(self._told) > MOST:
+            self._let_go()
+        others, gone = self._shelf.heads_unlike(self._told) if self._told else ([], [])
+        self._mark, moved = mark, list[Head]()
+        self._commits += 1
+        for source in gone:
+            del self._told[source], self._known[source]
+        for head in others:
+            polled = self._told[head.source].latest != head.latest
+            promised = self._keep(head)
+            if polled:
+                moved.append(promised)
+        if moved:
+            self._polled(moved)
+
+    def _let_go(self) -> None:
+        """Look no more at who was not asked for lately."""
+        again = [*self._asked, *(self._asked_before - self._asked)][:MOST]
+        self._told = {source: self._told[source] for source in again if source in self._told}
+        self._known = {source: self._known[source] for source in self._told}
+        self._asked_before, self._asked = self._asked, set()
+
+    def _keep(self, head: Head) -> Head:
+        promised = self._known[head.source] = self._promise(head)
+        self._told[head.source] = head
+        return promised
 
     def _promise(self, head: Head) -> Head:
         """The same with the due time that was promised first after its newest observation, if that is later."""

@@ -3,7 +3,8 @@
 Rules of this file:
 1. What is kept only saves work: whoever asks says how the source stands (`Head`), and what was made of another
    observation is made anew.
-2. Fields that stay the same from one observation to the next are put in order once for each version and coding.
+2. Fields that stay the same from one observation to the next are put in order once for each of them, and what is said
+   of the bytes once for each version and coding.
 3. Bytes leave only after they were checked against their digest.
 """
 
@@ -18,9 +19,8 @@ from unstale.frozen import dataclass
 from unstale.ports import Edition, Head, ReadStore
 from unstale.server import encodings, headers
 from unstale.server.conditions import OF_THE_BODY, without
-from unstale.server.headers import Field
-
-TextField = tuple[str, str]
+from unstale.server.headers import Field, as_texts
+from unstale.server.ranges import Stretch
 
 #: bytes of bodies that are kept in memory
 MEMORY = 64 * 2**20
@@ -31,12 +31,13 @@ LARGE = 256 * 1024
 class Coded:
     """A body in one coding: its ETag, its bytes, and what is said about them; that as text, of a 200 and of a 304."""
 
-    __slots__ = ("about", "body", "etag", "texts", "texts_304")
+    __slots__ = ("about", "body", "etag", "texts", "texts_304", "whole")
 
     def __init__(self, etag: str, body: bytes, about: list[Field]) -> None:
         self.etag, self.body, self.about = etag, body, about
-        self.texts = _texts([*about, (b"content-length", b"%d" % len(body))])
-        self.texts_304 = _texts(without(about, *OF_THE_BODY))
+        self.texts = as_texts([*about, (b"content-length", b"%d" % len(body))])
+        self.texts_304 = as_texts(without(about, *OF_THE_BODY))
+        self.whole = Stretch(etag, body, 0, len(body))
 
 
 @dataclass(slots=True)
@@ -48,8 +49,6 @@ class HeldCopy:
     times: headers.CopyTimes
     about: list[Field]
     packed: bytes
-    #: the fields that stay as long as these times do, as text
-    texts: list[TextField]
     codings: dict[str, Coded] = field(default_factory=dict)
 
     def ready(self, accept: str) -> Coded | None:
@@ -69,37 +68,47 @@ class HeldCopies:
         self._held: OrderedDict[int, HeldCopy] = OrderedDict()
         self._kept = 0
 
+    def at_hand(self, source: int, head: Head) -> HeldCopy | None:
+        """The newest version of a source that stands so, if it is in memory."""
+        held = self._held.get(source)
+        if held is None or not (held.head is head or held.head == head):
+            return None
+        self._held.move_to_end(source)
+        return held
+
     def of(self, source: int, head: Head) -> HeldCopy | None:
         """The newest version of a source that stands so; None if there is none."""
-        held = self._held.get(source)
-        if held is not None and (held.head is head or held.head == head):
-            self._held.move_to_end(source)
-            return held
-        (edition,) = self._shelf.editions([(source, head.version)])
-        if edition is None:
-            return None
-        if held is not None and held.edition == edition:
-            _stands(held, head)
-            return held
-        packed = self._shelf.packed(source, head.version)
-        if packed is None:
-            return None
-        self._forget(source)
-        about, times = headers.content(source, edition), headers.times(head, edition)
-        held = self._held[source] = HeldCopy(head, edition, times, about, packed, _texts(times.fixed))
-        self._keep(source, held, 0)
+        held = self.at_hand(source, head)
+        if held is None:
+            (edition,) = self._shelf.editions([(source, head.version)])
+            held = None if edition is None else self._renewed(head, edition)
         return held
 
     def renew(self, heads: Sequence[Head]) -> None:
-        """Sources were polled again: what is held of those whose bytes are the same stays, all looked at at once."""
-        some = [
-            head for head in heads if (held := self._held.get(head.source)) and held.edition.version == head.version
-        ]
+        """Sources were polled again: what is held of them is brought up, all looked at at once; who asks for what is
+        large waits for it."""
+        some = [head for head in heads if head.version and head.source in self._held]
         editions = self._shelf.editions([(head.source, head.version) for head in some]) if some else []
         for head, edition in zip(some, editions, strict=True):
-            held = self._held[head.source]
-            if held.edition == edition:
-                _stands(held, head)
+            if edition is not None and edition.size <= LARGE:
+                self._renewed(head, edition)
+
+    def _renewed(self, head: Head, edition: Edition) -> HeldCopy | None:
+        """What is held of a source that stands so and has this edition; its bytes are read if they are not there."""
+        source = head.source
+        held = self._held.get(source)
+        if held is not None and held.edition == edition:
+            # The same bytes, after another poll.
+            held.head, held.times = head, headers.times(head, edition)
+            return held
+        packed = self._shelf.packed(source, edition.version)
+        if packed is None:
+            return None
+        self._forget(source)
+        held = HeldCopy(head, edition, headers.times(head, edition), headers.content(source, edition), packed)
+        self._held[source] = held
+        self._keep(source, held, 0)
+        return held
 
     async def coded(self, source: int, held: HeldCopy, accept: str) -> Coded:
         """A held copy as a client accepts it."""
@@ -138,13 +147,3 @@ async def coded(packed: bytes, edition: Edition, coding: str, about: list[Field]
     if coding != "identity":
         fields.append((b"content-encoding", coding.encode()))
     return Coded(etag, body, fields)
-
-
-def _stands(held: HeldCopy, head: Head) -> None:
-    """The same bytes, after another poll."""
-    held.head, held.times = head, headers.times(head, held.edition)
-    held.texts = _texts(held.times.fixed)
-
-
-def _texts(fields: Sequence[Field]) -> list[TextField]:
-    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]

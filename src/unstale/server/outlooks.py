@@ -14,6 +14,7 @@ from typing import NamedTuple
 from unstale.core.learning.outlook import WIDTH, fresh_now
 from unstale.logs import log
 from unstale.ports import Catalogue, Head
+from unstale.server.headers import Believed
 
 #: a probability may be so much off, or a second out of date
 ERROR, SECOND = 0.02, 1.0
@@ -26,19 +27,19 @@ MOST = 50_000
 
 
 class KnownCopy(NamedTuple):
-    """A probability, the observation it follows from, and until when it is good enough; seconds between changes."""
+    """What is believed of a copy, the observation it follows from, until when it is good enough, and as it is told."""
 
     latest: int
     until: float
-    fresh: float
-    gap: float
+    believed: Believed
+    said: str
 
 
 class Outlooks:
     """The probability that a copy equals its source now."""
 
-    def __init__(self, shelf: Catalogue, clock: Callable[[], float]) -> None:
-        self._shelf, self._clock = shelf, clock
+    def __init__(self, shelf: Catalogue, clock: Callable[[], float], name: str) -> None:
+        self._shelf, self._clock, self._name = shelf, clock, name
         self._known: dict[int, KnownCopy] = {}
         self._asked: dict[int, asyncio.Future[tuple[float, float]]] = {}
         #: when we last looked, on the loop's clock
@@ -77,7 +78,8 @@ class Outlooks:
     def _keep(self, head: Head, now: float, fresh: float, change_rate: float) -> KnownCopy:
         kept = max(SECOND, ERROR / max(change_rate, 1e-9), ERROR * (now - head.checked))
         gap = min(max(1.0 / max(change_rate, 1e-9), 1.0), LONGEST_GAP)
-        known = self._known[head.source] = KnownCopy(head.latest, now + kept, fresh, gap)
+        believed = Believed(fresh, gap, self._name)
+        known = self._known[head.source] = KnownCopy(head.latest, now + kept, believed, believed.said())
         return known
 
     def _found(self, sources: list[int], now: float) -> dict[int, tuple[float, float]]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import IPv4Address, IPv6Address
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from unstale.adapters import addresses
-from unstale.adapters.addresses import Gate, web_address
+from unstale.adapters.addresses import Gate, plain_host, web_address
+from unstale.addresses import host_of
 from unstale.errors import InputError
 
 PUBLIC = [
@@ -194,3 +196,44 @@ def test_the_quick_reading_is_the_careful_reading(text: str) -> None:
     for candidate in (f"http://{text}", f"https://a.example/{text}"):
         if plain := addresses._PLAIN.fullmatch(candidate):
             assert plain.groups() == addresses._parsed(candidate)
+
+
+_PIECES = st.sampled_from(
+    [
+        "http://",
+        "HTTPS://",
+        "postgresql+psycopg://",
+        "://",
+        "/",
+        "a.example",
+        "A.b",
+        "[::1]",
+        ":80",
+        ":8443",
+        "?q=1",
+        "#x",
+        "me@",
+        "ä",
+        ".",
+        " ",
+    ]
+)
+
+
+@example("postgresql+psycopg://a.example/b")
+@example("http://me@A.example:80/b")
+@given(st.lists(_PIECES, max_size=7).map("".join))
+def test_what_is_judged_quickly_is_judged_alike(text: str) -> None:
+    host = plain_host(text)
+    if host is not None:
+        assert (web_address(text).text, web_address(text).host) == (text, host)
+    # Asked of the pattern itself, what follows the host changes nothing.
+    found = re.match(r"[^/?#]*?://(?:[^/?#]*@)?(\[[^\]/?#]*\]|[^/?#:]*)", text)
+    assert host_of(text) == (found[1].strip("[]").lower() if found else "")
+
+
+def test_most_addresses_take_no_closer_look() -> None:
+    assert plain_host("https://www.example.org/news/2026?page=2&a=b@c") == "www.example.org"
+    assert plain_host("http://127.0.1.7:8123/page/1f") == "127.0.1.7"
+    assert plain_host("https://www.example.org") is None, "the path is missing"
+    assert plain_host("https://www.example.org/" + "a" * addresses.LONGEST) is None

@@ -13,7 +13,7 @@ from unstale.server import headers
 def said(checked: float, via: str = "", name: str = "me") -> dict[str, str]:
     edition = Edition(3, START, "text/plain", None, bytes(32), 5, 0.0, via)
     times = headers.times(Head(1, 9, 3, checked, checked + 600, 0), edition)
-    fields = times.at(checked + 5, headers.Believed(0.5, 60.0, headers.structured_name(name)))
+    fields = times.at(checked + 5, headers.Believed(0.5, 60.0, headers.structured_name(name).decode()))
     return {field.decode(): value.decode() for field, value in fields}
 
 

@@ -141,11 +141,11 @@ def test_the_belief_of_who_is_nearest_to_the_source_is_passed_along_in_its_name(
     edition = Edition(1, 100.0, "text/plain", None, b"", 5, 0.0, "lisbon;gap=100, porto")
     head = Head(1, 1, 1, 100.0, 200.0, 0)
     here = times(head, edition)
-    fields = dict(here.at(150.0, Believed(0.009, 7.0, b"faro")))
+    fields = dict(here.at(150.0, Believed(0.009, 7.0, "faro")))
     # exp(-50/100), whatever is believed here.
     assert fields[b"replica-status"].endswith(b"hops=3, fresh=0.607;by=lisbon, gap=100")
     assert fields[b"cache-status"].startswith(b"lisbon; hit, porto; hit, faro; hit")
-    told = json.loads(meta(head, edition, 150.0, Believed(0.009, 7.0, b"faro"))[2])
+    told = json.loads(meta(head, edition, 150.0, Believed(0.009, 7.0, "faro"))[2])
     assert (told["fresh"], told["fresh_by"], told["fresh_here"]) == (0.607, "lisbon", 0.009)
     assert (told["via"], told["hops"], told["gap_seconds"]) == (["lisbon", "porto"], 3, 100)
 
@@ -523,4 +523,46 @@ def test_what_was_polled_again_is_looked_at_some_at_a_time(tmp_path: Path, monke
     answers = asyncio.run(play())
     assert looks == [32, 32, 6], "nobody waits for all, and nothing is looked at twice"
     assert {(got.status, got.fields["age"], got.body) for got in answers} == {(200, "0", TEXT)}
+    kept.close()
+
+
+def test_new_versions_are_at_hand_before_anybody_asks_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Kept(tmp_path / "many.db", 40)
+    kept.poll(TEXT)
+    app = replica(kept.shelf, clock=kept.clock)
+    copies = app.copies
+
+    async def play() -> None:
+        for source in kept.ids:
+            await ask(app, f"/copies/{source}")
+        assert copies.at_hand(1, "", None) is not None
+        kept.now += 60
+        kept.poll(TEXT + b"!")
+        assert copies.at_hand(1, "", None) is None, "its bytes are still packed"
+        await asyncio.sleep(0)
+        for name in ("editions", "packed", "columns_of"):
+            monkeypatch.setattr(kept.shelf, name, None)
+        for source in kept.ids:
+            reply = await copies.plain(source, "", None)
+            assert reply is not None
+            assert reply[2].body == TEXT + b"!"
+            assert copies.at_hand(source, "", None) == reply
+
+    asyncio.run(play())
+    kept.close()
+
+
+def test_what_is_large_is_brought_up_when_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Kept(tmp_path / "large.db", 2)
+    kept.poll(TEXT)
+    monkeypatch.setattr("unstale.server.held.LARGE", len(TEXT))
+    app = replica(kept.shelf, clock=kept.clock)
+    for source in kept.ids:
+        asked(app, f"/copies/{source}")
+    kept.now += 60
+    kept.poll(TEXT + b"!")
+    read, packed = list[int](), kept.shelf.packed
+    monkeypatch.setattr(kept.shelf, "packed", lambda source, version: [read.append(source), packed(source, version)][1])
+    assert asked(app, "/copies/1").body == TEXT + b"!"
+    assert read == [1]
     kept.close()

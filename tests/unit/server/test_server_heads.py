@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from support.asgi import START, Kept
-from unstale.ports import Head
+from unstale.keeper.outcomes import Answer
+from unstale.ports import Entry, Head
 from unstale.server.heads import Heads
 
 
@@ -85,3 +86,34 @@ def test_only_those_that_were_polled_again_are_told_of(kept: Kept) -> None:
     heads.of(2)
     assert sorted(head.source for head in told) == [1, 2], "3 was never asked for"
     assert all(head.checked == START + 90 for head in told)
+
+
+def test_after_a_commit_only_who_stands_otherwise_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Kept(tmp_path / "many.db", sources=90)
+    kept.poll(b"a")
+    told: list[Head] = []
+    heads = Heads(kept.shelf, told.extend)
+    before = {source: heads.of(source) for source in kept.ids}
+    reads, looked = counted(kept, monkeypatch), list[int]()
+    unlike = kept.shelf.heads_unlike
+
+    def look(told: Mapping[int, Head]) -> tuple[list[Head], list[int]]:
+        others, gone = unlike(told)
+        looked.append(len(others))
+        return others, gone
+
+    monkeypatch.setattr(kept.shelf, "heads_unlike", look)
+    kept.now += 60
+    claims = kept.store.claim(kept.now, 5, lease=60.0, owner="test")
+    assert {source: heads.of(source) for source in kept.ids} == before
+    kept.store.record([Entry(claim, Answer.UNCHANGED, kept.now, kept.now + 60) for claim in claims])
+    kept.store.set_due([80], [kept.now + 90])
+    kept.store.remove([81])
+    after = {source: heads.of(source) for source in kept.ids}
+    polled = sorted(claim.source for claim in claims)
+    assert sorted(head.source for head in told) == polled
+    assert [one for one in kept.ids if after[one] != before[one]] == sorted([*polled, 80, 81])
+    assert after[81] is None
+    assert looked == [0, 6]
+    assert reads == [[81]], "what is gone is asked for by itself"
+    kept.close()

@@ -16,6 +16,7 @@ from support.asgi import START
 from unstale.errors import StoreError
 from unstale.ports import Edition, Head
 from unstale.server import encodings, headers, ranges
+from unstale.server.dates import as_date
 
 DATA = bytes(range(100))
 
@@ -111,10 +112,10 @@ def test_bytes_are_checked() -> None:
 
 
 def test_dates() -> None:
-    assert headers.http_date(784111777) == b"Sun, 06 Nov 1994 08:49:37 GMT"
+    assert as_date(784111777) == "Sun, 06 Nov 1994 08:49:37 GMT"
     assert headers.read_date("Sun, 06 Nov 1994 08:49:37 GMT") == 784111777
     assert headers.read_date("soon") is None
-    assert headers.http_date(1e18).endswith(b"9999 23:59:59 GMT")
+    assert as_date(1e18).endswith("9999 23:59:59 GMT")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_times_of_a_copy_parse_as_structured_fields() -> None:
 
     about = dict(
         headers.times(Head(1, 9, 2, START + 10.7, START + 610.7, 1), edition()).at(
-            START + 100.2, headers.Believed(0.91234, 60.0, b"a")
+            START + 100.2, headers.Believed(0.91234, 60.0, "a")
         )
     )
     status = http_sf.parse(about[b"replica-status"], tltype="dictionary")
@@ -163,11 +164,11 @@ def test_times_of_a_copy_parse_as_structured_fields() -> None:
 
 def test_times_without_end() -> None:
     about = dict(
-        headers.times(Head(1, 9, 2, START, math.inf, 0), edition()).at(START, headers.Believed(1.0, 60.0, b"a"))
+        headers.times(Head(1, 9, 2, START, math.inf, 0), edition()).at(START, headers.Believed(1.0, 60.0, "a"))
     )
     assert headers.read_date(about[b"expires"].decode()) == START + headers.YEAR
     overdue = dict(
-        headers.times(Head(1, 9, 2, START, START + 5, 0), edition()).at(START + 65, headers.Believed(0.5, 60.0, b"a"))
+        headers.times(Head(1, 9, 2, START, START + 5, 0), edition()).at(START + 65, headers.Believed(0.5, 60.0, "a"))
     )
     assert overdue[b"cache-status"] == b"a; hit; ttl=-60"
 
