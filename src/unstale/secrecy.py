@@ -3,6 +3,10 @@
 Rules of this file:
 1. A secret stands in the environment. What people list, and what we store, show and tell, names it: `$NAME`.
 2. Nothing here knows a secret's value; whoever fills one in hides it again.
+3. Some names in queries always mean a secret (`api_key`, `token`, `sig`). Others may mean anything: `key` and `code`
+   are a country, a postcode or a page at one place, a key of Google's or Azure's at another. Under these
+   only a value that looks drawn at random is one: twenty characters or more in which letters and digits, small letters
+   and capitals take turns, as no words and dates do.
 """
 
 from __future__ import annotations
@@ -35,12 +39,18 @@ _WORDS = frozenset(
     }
 )
 _ENDS = re.compile(
-    r"(token|secret|passwd|password|apikey|accesskey|accesskeyid|subscriptionkey|signature|credentials?)$"
+    r"(token|secret|passwd|password|(api|access|auth|private|secret|subscription)key|accesskeyid|signature|credentials?)$"
 )
 #: tokens that only say where to go on
 _PLACES = re.compile(r"(page|next|continuation|cursor|sync|start|csrf)token$")
-#: what is called `key` is secret only if it looks like one
-_RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{20,}")
+#: how names end that may mean a secret and may mean none
+_PERHAPS = re.compile(r"(key|code|appid|pass)$")
+#: as long as a secret at least, of the letters in which one is written; paths, dates and names of files are parted
+_LONG = re.compile(r"[A-Za-z0-9_+-]{20,}")
+#: where letters and digits take turns, or a capital stands inside a word
+_TURN = re.compile(r"(?<=[0-9])[-_+]*(?=[A-Za-z])|(?<=[A-Za-z])[-_+]*(?=[0-9])|(?<=[a-z])(?=[A-Z])")
+#: turns from which a value is taken for a random one: two days and two places have three
+TURNS = 4
 _PARAMETER = re.compile(r"(?<=[?&;])([^=&;#?]{1,80})=([^&;#]*)")
 
 
@@ -105,6 +115,15 @@ def _holds_secret(found: re.Match[str]) -> bool:
     name, value = re.sub(r"[^a-z0-9]", "", unquote(found[1]).lower()), found[2]
     if not value or REFERENCE.fullmatch(value):
         return False
-    if name == "key":
-        return bool(_RANDOM.fullmatch(value))
-    return name in _WORDS or bool(_ENDS.search(name) and not _PLACES.search(name))
+    if name in _WORDS or (_ENDS.search(name) and not _PLACES.search(name)):
+        return True
+    return bool(_PERHAPS.search(name)) and _looks_random(unquote(value))
+
+
+def _looks_random(value: str) -> bool:
+    """Whether some part of a value looks drawn at random.
+
+    >>> _looks_random("d1f5a9c27b3e48069f1ac4"), _looks_random("weekly-report-2026-11-18-berlin")
+    (True, False)
+    """
+    return any(len(_TURN.findall(part)) >= TURNS for part in _LONG.findall(value))

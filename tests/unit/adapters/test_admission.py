@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from unstale.adapters.ways import granted
 from unstale.errors import InputError
 from unstale.kinds import KINDS, check_options
 from unstale.ports import Event, Listing
+from unstale.secrecy import secret_parameter
 
 WEB = "https://example.org/news"
 
@@ -88,7 +90,13 @@ def test_a_link_that_leads_out_of_the_roots_is_refused(tmp_path: Path) -> None:
         "API-Key=abc",
         "sv=2024&sig=a%2Fb",
         "X-Amz-Signature=0a",
-        "key=AIzaSyA1234567890abcdefgh",
+        "key=AIzaSyDaGmWKa4JsXZ-HjGw7ISLn_3namBGewQe",
+        "key=d1f5a9c27b3e48069f1ac4",
+        "code=Zk3xQ9vB7LmP2%2FsT5yHqW8nRc4JdF6gA1uXeKo0iVbMzNt%3D%3D",
+        "appid=b6907d289e10d714a6e88b30761fae22",
+        "map_key=3f2504e0-4f89-11d3-9a0c-0305e82c3301",
+        "secret_key=x",
+        "authkey=x",
         "client_secret=x",
         "password=x",
         "a=1;token=x",
@@ -106,7 +114,25 @@ def test_secrets_in_a_query_are_refused_with_the_way_to_write_them(query: str) -
     Admission()(f"https://example.org/x?{query.replace(value, '$TOKEN')}", "http", {})
 
 
-@pytest.mark.parametrize("query", ["q=token", "page_token=abc", "key=news", "design=1", "sig=", "tokens=3"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "q=token",
+        "page_token=abc",
+        "key=news",
+        "design=1",
+        "sig=",
+        "tokens=3",
+        "code=DE",
+        "country_code=276&postcode=10115",
+        "key=weekly-report-2026-11-18-berlin",
+        "key=2024-01-05-berlin-2025-01-06-paris",
+        "key=uploads/Report2024-final-version.pdf",
+        "key=Documents/Reports/2024/Q3/summary",
+        "code=9780131103627",
+        "appid=1091500",
+    ],
+)
 def test_what_is_no_secret_is_taken(query: str) -> None:
     assert Admission()(f"https://example.org/x?{query}", "http", {}).endswith(query)
 
@@ -119,6 +145,15 @@ def test_what_an_older_version_took_may_stay_and_nothing_new_like_it() -> None:
         check(old.address, "http", {"deep": 4})
     with pytest.raises(InputError, match="must not hold a secret"):
         check(f"{WEB}?token=abd", "http", {})
+
+
+def test_keys_drawn_at_random_look_so_and_hexadecimal_ones_always() -> None:
+    rng = random.Random(1)
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+    drawn = ["".join(rng.choices(letters, k=32)) for _ in range(1000)]
+    drawn += ["".join(rng.choices("0123456789abcdef", k=32)) for _ in range(1000)]
+    unseen = [one for one in drawn if not secret_parameter(f"https://example.org/x?key={one}")]
+    assert len(unseen) <= 2
 
 
 def test_who_is_told_of_changes_sees_names_instead_of_secrets() -> None:
