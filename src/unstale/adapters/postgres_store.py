@@ -42,9 +42,9 @@ T = TypeVar("T")
 class PostgresStore(PostgresReplica):
     """Keeps the contract `Store` in a PostgreSQL database, for many processes at a time.
 
-    `versions` and `horizon` (seconds) bound its growth. Missing tables are made, unless `create` is false. With
-    `own_time` claims and their leases go by the server's clock, whatever time claimants say it is. A session that is
-    idle for `idle` seconds is ended by the server.
+    `versions` and `horizon` (seconds) bound its growth. Missing tables are made, unless `create` is false. Claims and
+    their leases go by the server's clock, whatever time claimants say it is; without `own_time` by what they say, which
+    is for virtual time. A session that is idle for `idle` seconds is ended by the server.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class PostgresStore(PostgresReplica):
         horizon: float = HORIZON,
         create: bool = True,
         schema: str = "unstale",
-        own_time: bool = False,
+        own_time: bool = True,
         idle: float = 0.0,
         patience: float = PATIENCE,
     ) -> None:
