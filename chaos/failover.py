@@ -40,7 +40,7 @@ def failover(first: int, count: int, folder: Path) -> Counter[str]:
         dsn = f"postgresql://postgres@/postgres?host={both}&target_session_attrs=read-write"
         living = server
         try:
-            store = PostgresStore(dsn, patience=60.0)
+            store = PostgresStore(dsn, patience=60.0, own_time=False)
             store.add([Listing(f"http://example.org/{n}") for n in range(SOURCES)], 0.0)
             for n in range(first, first + count):
                 dying, living = living, other if living is server else server

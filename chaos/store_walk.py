@@ -31,7 +31,7 @@ class Walk:
         self._file = SqliteStore(folder / f"{seed}.db", versions=2)
         self.stores: list[Any] = [MemoryStore(versions=2), self._file]
         if server:
-            self.stores.append(PostgresStore(server, schema=f"walk{seed}", versions=2))
+            self.stores.append(PostgresStore(server, schema=f"walk{seed}", versions=2, own_time=False))
         self._now, self._steps, self._held = 0.0, 0, list[Claim]()
         often = {self._claim: 6, self._record: 6, self._pass: 4, self._tell: 3, self._add: 2, self._set_due: 2}
         rest = (self._give_back, self._plan, self._remove, self._subscribe, self._edit, self._read)

@@ -61,7 +61,7 @@ def crashes(first: int, count: int, folder: Path) -> Counter[str]:
     """The whole server dies by kill -9 at any moment of writing, so many times, and is begun again."""
     found: Counter[str] = Counter()
     with postgres() as server:
-        store = PostgresStore(server.address(), patience=60.0)
+        store = PostgresStore(server.address(), patience=60.0, own_time=False)
         store.add([Listing(f"http://example.org/{n}") for n in range(SOURCES)], 0.0)
         for n in range(first, first + count):
             rng = np.random.default_rng([3, n])
@@ -113,7 +113,7 @@ def sleepers(first: int, count: int, folder: Path) -> Counter[str]:
     with postgres() as server:
         stores = {
             "sqlite": SqliteStore(folder / f"sleepers-{first}.db"),
-            "postgres": PostgresStore(server.address(), schema=f"sleepers{first}"),
+            "postgres": PostgresStore(server.address(), schema=f"sleepers{first}", own_time=False),
         }
         for store in stores.values():
             store.add([Listing(f"http://example.org/{n}") for n in range(SOURCES)], 0.0)

@@ -40,7 +40,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, server: Callable[[], s
     elif request.param == "sqlite":
         made = SqliteStore(tmp_path / "store.db", horizon=HORIZON)
     else:
-        made = PostgresStore(server(), schema=f"e{next(SCHEMAS)}", horizon=HORIZON)
+        made = PostgresStore(server(), schema=f"e{next(SCHEMAS)}", horizon=HORIZON, own_time=False)
     made.add([Listing("http://a.example/feed", "feed")], 0.0)
     yield made
     made.close()

@@ -62,7 +62,7 @@ from unstale.ports import (
 STORES: dict[str, Callable[[Path, Callable[[], str]], Any]] = {
     "memory": lambda path, server: MemoryStore(),
     "sqlite": lambda path, server: SqliteStore(path / "store.db"),
-    "postgres": lambda path, server: PostgresStore(server(), schema=f"s{next(SCHEMAS)}"),
+    "postgres": lambda path, server: PostgresStore(server(), schema=f"s{next(SCHEMAS)}", own_time=False),
 }
 SCHEMAS = itertools.count()
 ROW = np.arange(15.0).tobytes()
@@ -738,7 +738,7 @@ class All(RuleBasedStateMachine):
         self.stores = [
             MemoryStore(versions=2),
             SqliteStore(self.folder / f"{next(self.files)}.db", versions=2),
-            PostgresStore(self.address, schema=f"s{next(SCHEMAS)}", versions=2),
+            PostgresStore(self.address, schema=f"s{next(SCHEMAS)}", versions=2, own_time=False),
         ]
         self.now, self.added = 0.0, 0
         self.held: list[Claim] = []

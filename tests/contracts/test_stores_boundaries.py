@@ -40,7 +40,7 @@ def store(
         # Partitions of ten polls, for one of a hundred thousand would hold all of them.
         for bound in ("FIRST", "SMALLEST", "LARGEST"):
             monkeypatch.setattr(postgres_observations, bound, 10)
-        store = PostgresStore(server(), schema=f"b{next(SCHEMAS)}", horizon=HORIZON)
+        store = PostgresStore(server(), schema=f"b{next(SCHEMAS)}", horizon=HORIZON, own_time=False)
     yield store
     store.close()
 

@@ -24,7 +24,7 @@ def test_claims_and_times_are_where_they_were_and_old_programs_are_sent_away(ver
     with postgres() as server:
         server.run(zstandard.ZstdDecompressor().decompress(packed).decode())
         old = psycopg.connect(server.address(), application_name="unstale")
-        with closing(old), closing(PostgresCrew(server.address())) as store:
+        with closing(old), closing(PostgresCrew(server.address(), own_time=False)) as store:
             # A program of before finds its session ended: it comes back, and is told that it is too old.
             with pytest.raises(psycopg.OperationalError):
                 old.execute("SELECT 1")

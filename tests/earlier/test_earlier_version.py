@@ -132,7 +132,7 @@ def store(request: pytest.FixtureRequest, path: Path) -> Iterator[Store]:
         return
     with postgres() as server:
         server.run(zstandard.ZstdDecompressor().decompress((HERE / "store-0.1.sql.zst").read_bytes()).decode())
-        with closing(PostgresStore(server.address())) as moved:
+        with closing(PostgresStore(server.address(), own_time=False)) as moved:
             yield moved
 
 

@@ -30,7 +30,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         return
     with postgres() as server:
         server.run(unpack((HERE / "store-feeds.sql.zst").read_bytes()).decode())
-        with closing(PostgresStore(server.address())) as moved:
+        with closing(PostgresStore(server.address(), own_time=False)) as moved:
             yield moved
 
 

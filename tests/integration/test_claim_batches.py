@@ -181,3 +181,22 @@ def test_claims_of_the_tables_before_are_over_with_their_leases_and_accounted_fo
         assert store.claim(later(), 1, lease=60.0, owner="b", among=ids[134:138]) == []
         assert sorted(store.claimed()) == ids[134:]
         assert accounted(store)
+
+
+def test_who_claims_looks_at_strays_and_its_own_batches_and_never_through_all(store: PostgresCrew) -> None:
+    ids = store.add([Listing(f"s{n}") for n in range(40)], 0.0)
+
+    def passes() -> int:
+        def read(db: Any) -> Any:
+            db.execute("SELECT pg_stat_force_next_flush()")
+            return db.execute("SELECT seq_scan FROM pg_stat_user_tables WHERE relid = 'batches'::regclass").fetchone()
+
+        store._read(read)
+        return int(store._read(read)[0])
+
+    before = passes()
+    for _ in range(10):
+        claims = store.take(ids, lease=600.0, owner="a")
+        assert len(claims) == 40
+        assert store.record([done(claim) for claim in claims]) == [True] * 40
+    assert passes() == before

@@ -23,6 +23,7 @@ from support.faces import Faces, check_dashboard, check_metrics, check_text, sam
 from support.hand_store import EXPOSURE, HOUR, NOW, belief, survival
 from support.postgres import Postgres, postgres
 from unstale.adapters.postgres_crew import PostgresCrew
+from unstale.cli import service as cli_service
 from unstale.cli.budget import budget as budget_command
 from unstale.cli.compose import alone
 from unstale.cli.service import write_store
@@ -209,6 +210,8 @@ def opened(
         name = f"faces{next(NAMES)}"
         server().run(f"CREATE DATABASE {name}")
         store = server().address(name) + "&password=s3cret"
+        # Else all faces go by the server's clock.
+        monkeypatch.setattr(cli_service, "clock_of", lambda settings, store: lambda: NOW)
     config = tmp_path / "unstale.toml"
     config.write_text(f'store = "{store}"\nbudget = "{SETTLED:g}/day"\nfirst_round = "60/min"\n')
 

@@ -51,7 +51,7 @@ def store() -> Iterator[PostgresCrew]:
     for n in range(1, 8):
         learner.observe(rows, np.full(SOURCES, n * INTERVAL), rng.random(SOURCES) < -np.expm1(-rates * INTERVAL))
     polled, fails = NOW - rng.uniform(0.0, 1.5, SOURCES) * INTERVAL, rng.random(SOURCES) < 0.02
-    with postgres() as server, closing(PostgresCrew(server.address())) as store:
+    with postgres() as server, closing(PostgresCrew(server.address(), own_time=False)) as store:
         store.add([Listing(f"s{n}", weight=float(1 + n % 7), cost=float(1 + n % 2)) for n in range(SOURCES)], 0.0)
         claims = sorted(store.claim(1.0, SOURCES, lease=60.0, owner="w"), key=lambda claim: claim.source)
         entries = [

@@ -109,7 +109,10 @@ def test_everything_arrives_and_goes_on(server: Postgres, file: Path) -> None:
     answer = CliRunner().invoke(move, ["--from", f"sqlite:{file}", "--to", address], catch_exceptions=False)
     assert answer.exit_code == 0
     assert answer.output.startswith("moved and compared 58 sources, ")
-    old, new = SqliteStore(file, versions=2, horizon=400.0), PostgresStore(address, versions=2, horizon=400.0)
+    old, new = (
+        SqliteStore(file, versions=2, horizon=400.0),
+        PostgresStore(address, versions=2, horizon=400.0, own_time=False),
+    )
     assert told(new) == told(old)
     tally = old.counters()
     assert new.counters() == tally | {"expired": tally.get("expired", 0) + 2}
@@ -212,7 +215,7 @@ def test_there_and_back_again(server: Postgres, file: Path, tmp_path: Path, monk
     server.run("CREATE DATABASE back")
     address, path = server.address("back"), tmp_path / "back.db"
     postgres_move.moved(file, address)
-    with closing(PostgresStore(address, versions=2, horizon=400.0)) as store:
+    with closing(PostgresStore(address, versions=2, horizon=400.0, own_time=False)) as store:
         claims = store.claim(10_000.0, 5, lease=60.0, owner="c")
         same = store.copy(claims[1].source)
         entries = [Entry(claims[0], Answer.UNCHANGED, 10_000.0, 10_100.0, belief=bytes(8 * WIDTH))]

@@ -42,7 +42,7 @@ def opened(server: Postgres) -> Iterator[Callable[..., PostgresCrew]]:
     schema, stores = f"t{next(SCHEMAS)}", []
 
     def opened(**given: Any) -> PostgresCrew:
-        stores.append(PostgresCrew(server.address(), schema=schema, **given))
+        stores.append(PostgresCrew(server.address(), schema=schema, **({"own_time": False} | given)))
         return stores[-1]
 
     yield opened
@@ -450,7 +450,7 @@ def test_a_schema_of_the_first_version_learns_of_collections(server: Postgres, m
         "INSERT INTO first.sources VALUES (4, 'x', 'http://x/', 'http', 1, 1, 1, 0, 'Infinity', NULL, false, 7)",
         "INSERT INTO first.hosts(name) VALUES ('')",
     )
-    store = PostgresStore(server.address(), schema="first")
+    store = PostgresStore(server.address(), schema="first", own_time=False)
     (new,) = store.add([Listing("http://y/")], 8.0)
     store.enlist([CollectionMember(4, new, "http://y/", 1.0)])
     assert store.members() == [CollectionMember(4, new, "http://y/", 1.0)]
@@ -465,7 +465,7 @@ def test_what_hosts_of_a_version_before_have_asked_for_still_holds(
     PostgresStore(server.address(), schema="unpaced").close()
     monkeypatch.undo()
     server.run("INSERT INTO unpaced.hosts(name, asked, blocked) VALUES ('h', 2.5, 7)")
-    store = PostgresCrew(server.address(), schema="unpaced")
+    store = PostgresCrew(server.address(), schema="unpaced", own_time=False)
     # It wants pauses, and was to be left alone until a time that is over.
     assert store.host_words() == [HostWord("h", 2.5, 7.0)]
     store.keep_words([HostWord("h", 2.5, 2e9, 3, 10.0)])

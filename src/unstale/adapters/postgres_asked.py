@@ -47,15 +47,15 @@ class AskedMemory:
         self._known: dict[int, Asked] = {}
         self._marks: dict[int, int] = {}
 
-    def of(self, source: int, mark: int) -> Asked | None:
-        """What is asked, if it is known and still true."""
-        known = self._known.get(source)
-        return known if known is not None and known[0] == mark else None
+    def of(self, rows: Sequence[tuple[int, float, int, int]]) -> list[Asked | None]:
+        """What is asked of sources with (due, mark, token), where it is known and still true."""
+        known = self._known
+        return [one if (one := known.get(row[0])) and one[0] == row[2] else None for row in rows]
 
-    def begun(self, token: int, mark: int) -> None:
-        """A claim was made under this mark."""
+    def begun(self, rows: Sequence[tuple[int, float, int, int]]) -> None:
+        """Claims were made on sources with (due, mark, token)."""
         if len(self._marks) < self._most:
-            self._marks[token] = mark
+            self._marks.update([(row[3], row[2]) for row in rows])
 
     def ended(self, tokens: Sequence[int]) -> None:
         """These claims came to nothing."""

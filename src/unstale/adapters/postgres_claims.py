@@ -17,6 +17,7 @@ from typing import Any
 
 from unstale.adapters.postgres_arrays import float8s, int8s
 from unstale.adapters.postgres_asked import AskedMemory, asked_of
+from unstale.adapters.postgres_counting import COUNTING, counted
 from unstale.adapters.postgres_schema import CLAIMING, Connection, lock, through_all
 from unstale.ports import Claim, Entry
 
@@ -48,15 +49,14 @@ def take(
 ) -> list[Claim]:
     """Claims on those of these sources that are due until then and neither a stray nor the owner has claimed.
 
-    Their polls have to begin in the first half of the lease, so that they end before it.
+    Inside a transaction that shares the lock of those who claim (`postgres_shards.may_claim`). Their polls have to
+    begin in the first half of the lease, so that they end before it.
     """
-    if not sources:
-        return []
-    lock(db, CLAIMING, shared=True)
     rows: Any = db.execute(
         "SELECT source, due, mark, nextval('tokens') FROM (SELECT source, due, mark FROM schedule "
         "WHERE source = ANY(%s::bigint[]) AND awake AND due <= %s "
-        "AND source NOT IN (SELECT source FROM claims WHERE stray OR owner = %s) ORDER BY due, source) n",
+        "AND source NOT IN (SELECT source FROM claims WHERE stray UNION ALL SELECT source FROM claims WHERE owner = %s)"
+        " ORDER BY due, source) n",
         (int8s(sources), until, owner),
         binary=True,
     ).fetchall()
@@ -70,30 +70,29 @@ def _begun(
     begin_by: float,
     asked: AskedMemory,
 ) -> list[Claim]:
-    """Claims on sources with (due, mark, token), which nobody has claimed."""
+    """Claims on sources with (due, mark, token), which nobody has claimed; they are counted."""
     if not rows:
         return []
     tokens = [row[3] for row in rows]
     db.execute(
+        f"WITH counted AS ({COUNTING}) "
         "INSERT INTO batches(id, claimed_at, claimed_until, owner, stray, open, sources, tokens) "
-        "SELECT n.tokens[i + 1], %s, %s, %s, %s, "
-        f"CASE WHEN n.size - i >= {MEMBERS} THEN -1 ELSE ~(-1::bigint << (n.size - i)) END, "
+        f"SELECT n.tokens[i + 1], %s, %s, %s, %s, CASE WHEN n.size - i >= {MEMBERS} THEN -1 "
+        "ELSE ~(-1::bigint << (n.size - i)) END, "
         f"n.sources[i + 1:i + {MEMBERS}], n.tokens[i + 1:i + {MEMBERS}] "
         "FROM (SELECT %s::bigint[] AS sources, %s::bigint[] AS tokens, %s::int AS size) n, "
         f"generate_series(0, n.size - 1, {MEMBERS}) i".encode(),
-        (*batch, int8s([row[0] for row in rows]), int8s(tokens), len(rows)),
+        (*counted({"claimed": len(rows)}), *batch, int8s([row[0] for row in rows]), int8s(tokens), len(rows)),
     )
-    remembered = [asked.of(row[0], row[2]) for row in rows]
+    remembered = asked.of(rows)
     unknown = [row[0] for row, known in zip(rows, remembered, strict=True) if known is None]
     read = asked_of(db, unknown) if unknown else {}
-    claims = []
-    for i, ((source, due, mark, token), known) in enumerate(zip(rows, remembered, strict=True)):
-        if (known := known or read.get(source)) is not None:
-            _, address, kind, options, last, failures, latest, version, etag, modified, printed = known
-            about = (options, last, failures, latest, version, etag, modified, printed)
-            slot = tokens[i - i % MEMBERS] * MEMBERS + i % MEMBERS
-            claims.append(Claim(source, token, address, kind, due, *about, begin_by, slot))
-            asked.begun(token, mark)
+    claims, slot = [], 0
+    for i, ((source, due, _, token), known) in enumerate(zip(rows, remembered, strict=True)):
+        slot = slot + 1 if i % MEMBERS else token * MEMBERS
+        if known or (known := read.get(source)):
+            claims.append(Claim(source, token, known[1], known[2], due, *known[3:], begin_by, slot))
+    asked.begun(rows)
     return claims
 
 
@@ -146,9 +145,8 @@ def end_of(db: Connection, sources: Sequence[int]) -> int:
 def ended(db: Connection, which: str, values: tuple[Any, ...]) -> list[tuple[int, float]]:
     """End the open claims that an expression chooses: their sources, and when they would have ended."""
     chosen = f"SELECT batch, source, place, claimed_until FROM claims c WHERE {which}"
-    if not (
-        open_bits := {row[0]: row[1] & _ALL for row in _locked(db, db.execute(chosen.encode(), values).fetchall())}
-    ):
+    found: Any = db.execute(chosen.encode(), values).fetchall()
+    if not (open_bits := {row[0]: row[1] & _ALL for row in _locked(db, [batch * MEMBERS for batch, *_ in found])}):
         return []
     rows: Any = db.execute(chosen.encode(), values).fetchall()
     rows = [row for row in rows if row[0] in open_bits]
@@ -173,20 +171,18 @@ def _spent(db: Connection, claims: Sequence[Claim], owner: str | None) -> set[in
     slots = [claim.slot for claim in claims]
     if not all(slots):
         slots = _found(db, claims)
-    held = {row[0]: row for row in _locked(db, [(slot // MEMBERS,) for slot in slots])}
+    # Of each batch what is open, its sources and its tokens.
+    held = {row[0]: [row[1] & _ALL, *row[3:]] for row in _locked(db, slots) if owner in (None, row[2])}
     if not held:
         return set()
-    open_bits, spent = {batch: row[1] & _ALL for batch, row in held.items()}, set()
+    spent, nothing = set(), [0]
     for claim, slot in zip(claims, slots, strict=True):
-        batch, place = divmod(slot, MEMBERS)
-        if (row := held.get(batch)) is None or (owner is not None and row[2] != owner):
-            continue
-        _, _, _, sources, tokens = row
-        meant = place < len(tokens) and tokens[place] == claim.token and sources[place] == claim.source
-        if meant and open_bits[batch] >> place & 1:
-            open_bits[batch] &= ~(1 << place)
+        row, place = held.get(slot // MEMBERS, nothing), slot % MEMBERS
+        # What is open is there.
+        if row[0] >> place & 1 and row[2][place] == claim.token and row[1][place] == claim.source:
+            row[0] &= ~(1 << place)
             spent.add(claim.token)
-    _keep_open(db, open_bits)
+    _keep_open(db, {batch: row[0] for batch, row in held.items()})
     return spent
 
 
@@ -199,9 +195,9 @@ def _found(db: Connection, claims: Sequence[Claim]) -> list[int]:
     return [claim.slot or known.get(claim.token, 0) for claim in claims]
 
 
-def _locked(db: Connection, batches: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Hold these batches until the transaction ends, in their order: id, open, owner, sources and tokens of each."""
-    which = sorted({row[0] for row in batches})
+def _locked(db: Connection, slots: Sequence[int]) -> list[tuple[Any, ...]]:
+    """Hold the batches of these until the transaction ends, in their order: id, open, owner, sources and tokens."""
+    which = sorted({slot // MEMBERS for slot in slots})
     if not which:
         return []
     rows: Any = db.execute(

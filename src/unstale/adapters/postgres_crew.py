@@ -85,14 +85,12 @@ class PostgresCrew(PostgresStore):
         tried: list[float] = []
 
         def work(db: Connection, again: bool) -> list[Claim]:
-            # It is made durable with what is recorded next: a claim that a crash takes back was none.
-            db.execute("SET LOCAL synchronous_commit = off")
-            if not postgres_shards.may_claim(db, owner):
+            if (at := postgres_shards.may_claim(db, owner)) is None:
                 return []
-            lost = sum(postgres_claims.end(db, owner, claimed_at=at) for at in sorted(set(tried))) if again else 0
-            tried.append(at := server_time(db))
+            lost = sum(postgres_claims.end(db, owner, claimed_at=one) for one in sorted(set(tried))) if again else 0
+            tried.append(at)
             claims = postgres_claims.take(db, at, lease, owner, sources, at + APART, self._asked)
-            self._count(db, {"given_back": lost, "claimed": len(claims)})
+            self._count(db, {"given_back": lost})
             return claims
 
         return self._write(work)

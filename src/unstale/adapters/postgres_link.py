@@ -79,6 +79,17 @@ class PostgresLink:
         """The server's clock, by which workers on many machines go."""
         return self._read(server_time)
 
+    def time_if_idle(self) -> float | None:
+        """The server's clock, None if that cannot be asked at once: somebody else uses the store, or it is lost."""
+        if not self._in_use.acquire(blocking=False):
+            return None
+        try:
+            return None if self._db is None else server_time(self._db)
+        except psycopg.Error:
+            return None
+        finally:
+            self._in_use.release()
+
     def close(self) -> None:
         """Give back the connections; closing again does nothing."""
         with self._in_use:

@@ -10,6 +10,7 @@ from unstale.adapters import postgres_copies, postgres_entries, postgres_outbox
 from unstale.adapters.feed_versions import Told
 from unstale.adapters.postgres_arrays import byteas, float8s, int4s, int8s
 from unstale.adapters.postgres_columns import PRICE
+from unstale.adapters.postgres_counting import COUNTING, counted
 from unstale.adapters.postgres_observations import checkpoint, observe
 from unstale.adapters.postgres_schema import Connection
 from unstale.adapters.store_shared import answered
@@ -17,41 +18,46 @@ from unstale.ports import COST_IN, LEARNER, Entry, Price
 
 
 def record(
-    db: Connection, mine: Sequence[Entry], told: Mapping[int, Told], versions: int, horizon: float, epoch: int
+    db: Connection,
+    mine: Sequence[Entry],
+    told: Mapping[int, Told],
+    versions: int,
+    horizon: float,
+    epoch: int,
+    counts: Mapping[str, int],
 ) -> None:
     """Observations, copies, beliefs, due times and events of polls whose claims were held, which they are no longer.
 
-    `told` has the entries of feeds, by tokens.
+    `told` has the entries of feeds, by tokens; `counts` is what all this adds to the counters.
     """
     # Rows are locked in the order of their sources.
     mine = sorted(mine, key=lambda entry: entry.claim.source)
     checkpoint(db, mine, horizon)
     observe(db, mine, epoch)
     kept = postgres_copies.keep(db, mine, versions)
-    numbered = [kept.get(e.claim.source, (e.claim.version, None)) for e in mine]
-    made = [answered(e) for e in mine]
-    sources = int8s([e.claim.source for e in mine])
+    lasts, bounds, founds, failures = zip(*map(answered, mine), strict=True)
+    # What is beside the last part of a statement is done after it: rows are locked in the order of these tables.
     db.execute(
+        "WITH n AS (SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::float8[], %s::float8[], %s::float8[], "
+        " %s::int[], %s::int[], %s::bytea[], %s::float8[]) "
+        " n(source, token, last, bound, found, failures, version, belief, due)), "
+        "moved AS (UPDATE schedule s SET due = n.due, mark = s.mark + 1 FROM n WHERE s.source = n.source), "
+        f"counted AS ({COUNTING}) "
         "UPDATE beliefs b SET last = n.last, found = least(n.bound, coalesce(nullif(n.found, 'NaN'), b.found)), "
         "failures = n.failures, latest = n.token, version = n.version, belief = coalesce(n.belief, b.belief) "
-        "FROM unnest(%s::bigint[], %s::bigint[], %s::float8[], %s::float8[], %s::float8[], "
-        " %s::int[], %s::int[], %s::bytea[]) n(source, token, last, bound, found, failures, version, belief) "
-        "WHERE b.source = n.source",
+        "FROM n WHERE b.source = n.source".encode(),
         (
-            sources,
+            int8s([e.claim.source for e in mine]),
             int8s([e.claim.token for e in mine]),
-            float8s([one.last for one in made]),
-            float8s([one.bound for one in made]),
-            float8s([one.found for one in made]),
-            int4s([one.failures for one in made]),
-            int4s([version for version, _ in numbered]),
+            float8s(lasts),
+            float8s(bounds),
+            float8s(founds),
+            int4s(failures),
+            int4s([kept[e.claim.source][0] if e.claim.source in kept else e.claim.version for e in mine]),
             byteas([e.belief for e in mine]),
+            float8s([e.due for e in mine]),
+            *counted(counts),
         ),
-    )
-    db.execute(
-        "UPDATE schedule s SET due = n.due, mark = s.mark + 1 FROM unnest(%s::bigint[], %s::float8[]) n(source, due) "
-        "WHERE s.source = n.source",
-        (sources, float8s([e.due for e in mine])),
     )
     if dear := [(e.claim.source, e.learned) for e in mine if e.learned is not None]:
         db.execute(
@@ -59,7 +65,8 @@ def record(
             "WHERE s.id = n.source",
             ([source for source, _ in dear], [cost for _, cost in dear]),
         )
-    new = [(e, version, digest) for e, (version, digest) in zip(mine, numbered, strict=True) if digest]
+    numbered = [(e, *kept[e.claim.source]) for e in mine if e.claim.source in kept] if kept else []
+    new = [(e, version, digest) for e, version, digest in numbered if digest]
     for e, version, _ in new:
         if e.claim.token in told:
             postgres_entries.keep(db, e.claim.source, version, e.polled_at, told[e.claim.token])

@@ -167,8 +167,13 @@ def check_schema(schema: str) -> str:
 
 def lock(db: Connection, kind: int, *, shared: bool = False) -> None:
     """Wait for one of the schema's advisory locks, until the transaction ends; or hold it with others who share it."""
+    db.execute(f"SELECT {locking(kind, shared=shared)}".encode())
+
+
+def locking(kind: int, *, shared: bool = False) -> str:
+    """What a statement says to wait for such a lock, or to hold it with others."""
     way = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
-    db.execute(f"SELECT {way}(hashtext('unstale ' || current_setting('search_path')), %s)".encode(), (kind,))
+    return f"{way}(hashtext('unstale ' || current_setting('search_path')), {kind})"
 
 
 #: a process that was stopped in a transaction, or long idle, finds its session ended by the server

@@ -17,10 +17,15 @@ from typing import Any
 
 from unstale.adapters import postgres_claims
 from unstale.adapters.postgres_arrays import float8s, int8s
-from unstale.adapters.postgres_schema import Connection, through_all
+from unstale.adapters.postgres_schema import CLAIMING, Connection, locking, through_all
 from unstale.adapters.postgres_shelf import GONE, NOW
 from unstale.adapters.postgres_tables import OF_SOURCE, SHARDS
 from unstale.ports import HeldShards
+
+_MAY_CLAIM = (
+    f"SELECT {NOW}, set_config('synchronous_commit', 'off', true), {locking(CLAIMING, shared=True)} "
+    "FROM workers WHERE owner = %s FOR KEY SHARE"
+).encode()
 
 
 def hold(db: Connection, owner: str, let_go: Sequence[int]) -> tuple[HeldShards, int]:
@@ -53,9 +58,14 @@ def hold(db: Connection, owner: str, let_go: Sequence[int]) -> tuple[HeldShards,
     return HeldShards(held, GONE, tuple(sorted(held.keys() - wanted))), ended
 
 
-def may_claim(db: Connection, owner: str) -> bool:
-    """Whether a worker is one still; until the transaction ends nobody can say otherwise."""
-    return db.execute("SELECT 1 FROM workers WHERE owner = %s FOR KEY SHARE", (owner,)).fetchone() is not None
+def may_claim(db: Connection, owner: str) -> float | None:
+    """The time, if a worker is one still; until the transaction ends nobody can say otherwise.
+
+    What is claimed then is made durable with what is recorded next: a claim that a crash takes back was none. And it
+    holds off those who claim whatever is due, with all others who have shards.
+    """
+    row: Any = db.execute(_MAY_CLAIM, (owner,)).fetchone()
+    return None if row is None else float(row[0])
 
 
 def sources_of(db: Connection, shards: Sequence[int]) -> list[int]:

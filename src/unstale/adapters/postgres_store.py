@@ -23,6 +23,7 @@ from unstale.adapters import (
     postgres_recording,
 )
 from unstale.adapters.feed_versions import told_by, untaken
+from unstale.adapters.postgres_counting import COUNTING, counted
 from unstale.adapters.postgres_failover import notice_failover
 from unstale.adapters.postgres_link import PATIENCE, server_time
 from unstale.adapters.postgres_listings import forgotten, listed
@@ -42,9 +43,9 @@ T = TypeVar("T")
 class PostgresStore(PostgresReplica):
     """Keeps the contract `Store` in a PostgreSQL database, for many processes at a time.
 
-    `versions` and `horizon` (seconds) bound its growth. Missing tables are made, unless `create` is false. With
-    `own_time` claims and their leases go by the server's clock, whatever time claimants say it is. A session that is
-    idle for `idle` seconds is ended by the server.
+    `versions` and `horizon` (seconds) bound its growth. Missing tables are made, unless `create` is false. Claims and
+    their leases go by the server's clock, whatever time claimants say it is; without `own_time` by what they say, which
+    is for virtual time. A session that is idle for `idle` seconds is ended by the server.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class PostgresStore(PostgresReplica):
         horizon: float = HORIZON,
         create: bool = True,
         schema: str = "unstale",
-        own_time: bool = False,
+        own_time: bool = True,
         idle: float = 0.0,
         patience: float = PATIENCE,
     ) -> None:
@@ -119,7 +120,7 @@ class PostgresStore(PostgresReplica):
             tried.append(at)
             expired = postgres_claims.expire(db, at)
             claims = postgres_claims.claim(db, at, int(limit), lease, owner, among)
-            self._count(db, {"given_back": lost, "expired": expired, "claimed": len(claims)})
+            self._count(db, {"given_back": lost, "expired": expired})
             return claims
 
         return self._write(work)
@@ -149,10 +150,11 @@ class PostgresStore(PostgresReplica):
                 ).fetchall()
                 done = {token for token, _ in set(rows) & {(e.claim.token, e.claim.source) for e in entries}}
             mine = [entry for entry in entries if entry.claim.token in held]
+            counts = {**tally(mine), "dropped": len(entries) - len(mine) - len(done - held)}
             if mine:
-                postgres_recording.record(db, mine, told, self._versions, self._horizon, self._epoch)
-            missing = len(entries) - len(mine) - len(done - held)
-            self._count(db, {**tally(mine), "dropped": missing})
+                postgres_recording.record(db, mine, told, self._versions, self._horizon, self._epoch, counts)
+            else:
+                self._count(db, counts)
             self._publish(db, mine, settings or {}, price)
             return [token in held or token in done for token in tokens]
 
@@ -277,14 +279,8 @@ class PostgresStore(PostgresReplica):
             self._notify(db)
 
     def _count(self, db: Connection, more: Mapping[str, int]) -> None:
-        counted = sorted((name, int(value)) for name, value in more.items() if value)
-        if counted:
-            db.execute(
-                "INSERT INTO counters SELECT name, 1 + pg_backend_pid() %% 64, value FROM "
-                "unnest(%s::text[], %s::bigint[]) n(name, value) ON CONFLICT (name, shard) DO UPDATE "
-                "SET value = counters.value + excluded.value",
-                ([name for name, _ in counted], [value for _, value in counted]),
-            )
+        if any(more.values()):
+            db.execute(COUNTING, counted(more))
 
     def _notify(self, db: Connection) -> None:
         db.execute("SELECT pg_notify(%s, '')", (self.schema,))

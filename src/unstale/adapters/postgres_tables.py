@@ -184,10 +184,16 @@ CREATE VIEW claims AS SELECT n.source, n.token, b.claimed_at, b.claimed_until, b
 ALTER TABLE schedule ADD COLUMN mark integer NOT NULL DEFAULT 0;
 """
 
+_V13 = """
+-- who claims looks at strays and its own batches, however many there were that vacuum has not seen yet
+CREATE INDEX owned ON batches(owner);
+CREATE INDEX strays ON batches(id) WHERE stray;
+"""
+
 #: what a poll of a source costs: what is stated, or what was found
 COST = "CASE WHEN cost = 1 THEN coalesce(learned, cost) ELSE cost END"
 #: shards of a store, and that of a source: its host's, or one by its own number where it has no host
 SHARDS = 1024
 OF_SOURCE = "CASE WHEN h.name = '' THEN (w.source & 1023)::integer ELSE h.shard END"
 #: the step from version i to version i + 1
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7, _V8, _V9, _V10, _V11, _V12)
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7, _V8, _V9, _V10, _V11, _V12, _V13)

@@ -7,11 +7,11 @@ import math
 import re
 from collections.abc import Sequence
 from hashlib import sha256
+from typing import NamedTuple
 
 import zstandard
 
 from unstale.errors import StoreError, sentence
-from unstale.frozen import dataclass
 from unstale.keeper.outcomes import Answer
 from unstale.ports import MILLIONTHS, Claim, Entry, Listing, Observation, what_counts
 
@@ -35,8 +35,7 @@ _STRIDE = 0.25
 _LEVEL = 3
 
 
-@dataclass(frozen=True, slots=True)
-class AfterPoll:
+class AfterPoll(NamedTuple):
     """What an outcome makes of a source: when it last answered, the latest that a change can have been found, when
     one was found now, and the failures since the last answer."""
 

@@ -109,8 +109,8 @@ def history(source: str, limit: int, changes: bool, as_json: bool, config: str |
 
     SOURCE is an address, a part of one that no other source has, or an id.
     """
-    now = time.time()
     with serving(load(config, store=store)) as service:
+        now = service.clock()
         number = find_source(service.store, source)
         found = service.history(number, limit, changes=changes)
     listing, polls, kept = found.listing, found.polls, found.versions

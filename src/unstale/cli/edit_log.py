@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import click
 
@@ -26,8 +25,8 @@ def audit(limit: int, before: int | None, as_json: bool, config: str | None, sto
       unstale audit
       unstale audit --limit 1000 --json
     """
-    now = time.time()
     with serving(load(config, store=store)) as service:
+        now = service.clock()
         found = service.edits(limit, before)
     if as_json:
         from unstale.service.documents import iso

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import click
 
@@ -33,8 +32,8 @@ def entries(source: str, limit: int, before: int | None, as_json: bool, config: 
       unstale entries example.org/feed
       unstale entries example.org/feed --limit 20 --json
     """
-    now = time.time()
     with serving(load(config, store=store)) as service:
+        now = service.clock()
         number = find_source(service.store, source)
         (listing,) = service.store.listings([number])
         if listing.kind != "feed":

@@ -169,7 +169,7 @@ async def run(
     `token` is the lasting one unless it is given; `key` logs one browser in.
     """
     from unstale.adapters.environment import filled
-    from unstale.cli.service import read_store, service_of
+    from unstale.cli.service import clock_of, read_store, service_of
     from unstale.cli.sinks import ReceiverTrials
     from unstale.cli.trying import Trying
     from unstale.server.app import replica
@@ -191,7 +191,8 @@ async def run(
         opened.callback(shelf.close)
         service = service_of(settings, afar=True)
         opened.callback(service.close)
-        asker = StoreAsker(service, shelf, time.time)
+        now = clock_of(settings, shelf)
+        asker = StoreAsker(service, shelf, now)
         numeric, port = place(host, port)
         home = is_near(numeric)
         check_binding(numeric, token.text if token.own or home else None)
@@ -206,13 +207,14 @@ async def run(
             icons=own.icons,
         )
         if settings.replicas.tell:
-            more.append(digest_route(shelf, time.time, name))
-        scoped = ScopedTokens(service, time.time)
+            more.append(digest_route(shelf, now, name))
+        scoped = ScopedTokens(service, now)
         app = replica(
             shelf,
             name=name,
             asker=asker if ask else None,
             token=token.text,
+            clock=now,
             service=service,
             poller=asker,
             secret=filled(own.hub_secret),
@@ -229,7 +231,7 @@ async def run(
         door = Door(
             app, sessions, token.text, home=role, kept=token.kept, scoped=scoped, icons=own.icons, note=service.note
         )
-        weigher = Weigher(service, app.copies.take, time.time)
+        weigher = Weigher(service, app.copies.take, now)
         weighing = asyncio.create_task(weigher.run()) if own.weigh else None
         warming: list[asyncio.Task[None]] = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import cache
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from unstale.service import FleetService, ServiceSettings
     from unstale.service.records import Budget
     from unstale.service.service_settings import Granted, ReadList
+
+
+#: seconds that two clocks may be apart and count as the same
+APART = 1.0
 
 
 def read_store(settings: Settings) -> ReadStore:
@@ -98,10 +102,28 @@ def service_of(settings: Settings, *, afar: bool = False) -> FleetService:
     """The service of the settings' store: it reads, and writes where it is told to, `afar` if over the network."""
     from unstale.service import FleetService
 
-    return FleetService(read_store(settings), terms_of(settings, afar=afar), writing=lambda: write_store(settings))
+    store = read_store(settings)
+    clock = clock_of(settings, store)
+    terms = terms_of(settings, afar=afar, clock=clock)
+    return FleetService(store, terms, writing=lambda: write_store(settings), clock=clock)
 
 
-def terms_of(settings: Settings, *, afar: bool = False) -> ServiceSettings:
+def clock_of(settings: Settings, store: ReadStore) -> Callable[[], float]:
+    """The time by which a store is asked and changed: its server's, for one that others share from other machines."""
+    if not is_shared(settings.store):
+        return _machine_time
+    from unstale.adapters.postgres_link import PostgresLink
+    from unstale.engine.clock import StoreTime
+
+    assert isinstance(store, PostgresLink)
+    return StoreTime(store.server_time, store.time_if_idle)
+
+
+def _machine_time() -> float:
+    return time.time()
+
+
+def terms_of(settings: Settings, *, afar: bool = False, clock: Callable[[], float] = _machine_time) -> ServiceSettings:
     """What the settings say, as far as the service needs it; `afar`: for those who write over the network."""
     from unstale.cli.engine_terms import config_of, rules_of
     from unstale.service import ServiceSettings
@@ -123,7 +145,7 @@ def terms_of(settings: Settings, *, afar: bool = False) -> ServiceSettings:
         listing=lambda said, before: listing_of(settings, admission(), said, before),
         lists=lambda data: _listed(settings, admission(), data),
         file=str(settings.path or ""),
-        changed_at=lambda: _written_at(settings.path),
+        changed_at=lambda: written_at(settings.path, clock()),
         written=_written(settings),
     )
 
@@ -152,8 +174,9 @@ def settled(settings: Settings, option: float | None) -> Budget:
     store = write_store(settings, create=True)
     try:
         # Whoever starts is not the one that ran before.
-        terms = replace(terms_of(settings), running=lambda: False)
-        return FleetService(store, terms, writing=lambda: store).settle(option)
+        clock = clock_of(settings, store)
+        terms = replace(terms_of(settings, clock=clock), running=lambda: False)
+        return FleetService(store, terms, writing=lambda: store, clock=clock).settle(option)
     finally:
         store.close()
 
@@ -226,8 +249,10 @@ def _there(settings: Settings) -> None:
         )
 
 
-def _written_at(path: Path | None) -> float:
+def written_at(path: Path | None, now: float) -> float:
+    """When a settings file was written, by a clock that says it is `now`: this machine's may be set to anything."""
+    off = now - time.time()
     try:
-        return path.stat().st_mtime if path is not None else 0.0
+        return path.stat().st_mtime + (off if abs(off) > APART else 0.0) if path is not None else 0.0
     except OSError:
         return 0.0

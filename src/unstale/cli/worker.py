@@ -137,7 +137,6 @@ async def _work(
             dsn,
             versions=settings.keep,
             horizon=settings.horizon,
-            own_time=True,
             idle=IDLE,
         )
 
@@ -146,7 +145,7 @@ async def _work(
         _read_clock(executor.store, clock)
     owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
     config = replace(config_of(settings), budget=budget, owner=owner, lease=3.0 * settings.http.timeout + 5.0)
-    config = await executor.do(lambda store: _agree(store, config, settings))
+    config = await executor.do(lambda store: _agree(store, config, settings, clock.now()))
     fetchers = Fetchers(settings, clock.now, ProgressKeeper(executor), pollers=settings.http.pollers)
     desk = None if handing_out is None else await handed_out(fetchers, clock.now, *handing_out)
     life = StoreExecutor(opened)
@@ -190,13 +189,13 @@ async def _work(
     return engine.counters.polls
 
 
-def _agree(store: PostgresCrew, config: EngineConfig, settings: Settings) -> EngineConfig:
+def _agree(store: PostgresCrew, config: EngineConfig, settings: Settings, now: float) -> EngineConfig:
     """What all workers go by: the store's word, or this settings file's, if it was changed since."""
-    from unstale.cli.service import _written_at
+    from unstale.cli.service import written_at
     from unstale.engine.shared_terms import TERMS, SharedTerms, agreed
     from unstale.ports import COST_IN
 
-    own = SharedTerms.of(config, _written_at(settings.path))
+    own = SharedTerms.of(config, written_at(settings.path, now))
     terms, news = agreed(own, store.setting(TERMS))
     if news is not None:
         store.record([], settings={TERMS: news, COST_IN: terms.cost_in.encode()})

@@ -18,8 +18,8 @@ from unstale.errors import StoreError
 from unstale.logs import log
 from unstale.ports import Clock
 
-#: seconds by which the wall clock may be off before we follow it
-_OFF = 1.0
+#: seconds by which the wall clock may be off before we follow it, and between two readings of a server's clock
+_OFF, READ = 1.0, 5.0
 
 
 class SystemClock:
@@ -120,6 +120,40 @@ class SharedClock:
     async def sleep(self, seconds: float) -> None:
         """Let so many seconds pass."""
         await asyncio.sleep(seconds)
+
+
+class StoreTime:
+    """The time of a store's server for those who look at it now and then: asked `again` after some seconds.
+
+    `asked` waits for the server, `again` does not, and may have no answer: then time runs on.
+
+    >>> here, there = [5.0], [1000.0]
+    >>> now = StoreTime(lambda: there[0], lambda: there[0], lambda: here[0])
+    >>> there[0] = 4600.0
+    >>> now(), here.append(here.pop() + 5.0), now()
+    (1000.0, None, 4600.0)
+    """
+
+    def __init__(
+        self, asked: Callable[[], float], again: Callable[[], float | None], steady: Callable[[], float] = _steady
+    ) -> None:
+        self._again, self._clock, self._next = again, SharedClock(steady), 0.0
+        self._hear(asked)
+
+    def __call__(self) -> float:
+        """Seconds since the epoch, as the server has it."""
+        if self._clock.steady() >= self._next:
+            self._hear(self._again)
+        return self._clock.now()
+
+    def _hear(self, ask: Callable[[], float | None]) -> None:
+        begun = self._clock.steady()
+        told = ask()
+        ended = self._clock.steady()
+        self._next = ended + READ
+        if told is not None:
+            self._clock.heard(asked=begun, told=told, answered=ended)
+            self._clock.follow()
 
 
 class Jumps:
