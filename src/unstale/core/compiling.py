@@ -26,6 +26,7 @@ TOGETHER = (
     "points_penalty",
     "kernels.numpy_pass",
     "kernels.numba_pass",
+    "kernels.numba_near",
     "learning.gamma",
     "learning.harm",
     "learning.mixture",

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from unstale.core import kernels
-from unstale.core.checks import LARGEST, Floats, number
+from unstale.core.checks import LARGEST, Floats, extremes, number
 from unstale.core.fleet import Fleet, Rows
 from unstale.core.kernels.passes import output
 from unstale.core.market import Market, MarketAnswer
@@ -197,7 +197,7 @@ def _without_end(market: Market, target: float, by_staleness: bool) -> Plan:
 
 def _finite(made: Plan) -> Plan:
     """The plan, if its rates are numbers: what overflows is refused."""
-    most = float(made.sync_rate.max(initial=0.0))
+    most = extremes(made.sync_rate)[1] if len(made.sync_rate) else 0.0
     require(
         most <= LARGEST, "sync_rate", f"{most:g}", f"must be at most {LARGEST:g}", "count in a shorter unit of time"
     )

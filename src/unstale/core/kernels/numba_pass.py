@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 THREADS: int = numba.config.NUMBA_NUM_THREADS
 
 _P = COEFFICIENTS
-_ONES = np.ones(BLOCK)
+ONES = np.ones(BLOCK)
 # Sutherland's minimax coefficients of log (fdlibm e_log.c)
 _LOG = (
     0.6666666666666735130,
@@ -39,15 +39,15 @@ _LOG = (
 )
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _TOP_OF_ROOT_HALF = np.uint64(0x3FE6A09E00000000)
-_TOP_OF_ONE = np.uint64(0x3FF0000000000000)
-_MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
+TOP_OF_ONE = np.uint64(0x3FF0000000000000)
+MANTISSA = np.uint64(0x000FFFFFFFFFFFFF)
 _TWO52 = np.uint64(0x4330000000000000)
 _SHIFT = np.uint64(52)
 _BIN_BITS, _BIN_SHIFT = np.uint64(BIN_BITS), np.uint64(52 - BIN_BITS)
-_PART = 2048
+PART = 2048
 
 
-def _compiled(function: F) -> F:
+def compiled(function: F) -> F:
     # numpy's error model: Python's puts a branch into every division, which forbids vector instructions
     return kept(function, nogil=True, error_model="numpy", fastmath={"contract"})
 
@@ -90,9 +90,9 @@ def add(a: float, b: float) -> float:
 def minus_log_of_rest(s: float) -> Any:
     """−log(1−s) for s in [0, 1), accurate relative to itself: math.log1p would be a call per element."""
     rest = 1.0 - s
-    shifted = bits(rest) + (_TOP_OF_ONE - _TOP_OF_ROOT_HALF)
+    shifted = bits(rest) + (TOP_OF_ONE - _TOP_OF_ROOT_HALF)
     exponent = float_of(_TWO52 | (shifted >> _SHIFT)) - (4503599627370496.0 + 1023.0)
-    reduced = float_of((shifted & _MANTISSA) + _TOP_OF_ROOT_HALF) - 1.0
+    reduced = float_of((shifted & MANTISSA) + _TOP_OF_ROOT_HALF) - 1.0
     # rest in [√½, 1] needs no scaling: then −s itself is exact where 1−s was rounded
     f = -s if exponent == 0.0 else reduced
     half = 0.5 * f * f
@@ -121,7 +121,7 @@ def gaps(s: float) -> Any:
     return (t + y) * p
 
 
-@_compiled
+@compiled
 def odd(lowest: float, change_rate: Floats, weight: Floats, cost: Floats) -> bool:
     """Whether a block holds anything invalid, or near underflow or overflow; idle sources are fine."""
     for r, w, c in zip(change_rate, weight, cost):  # noqa: B905 - numba's zip takes no keyword
@@ -133,7 +133,7 @@ def odd(lowest: float, change_rate: Floats, weight: Floats, cost: Floats) -> boo
     return False
 
 
-@_compiled
+@compiled
 def spent_blocks(
     price: float, change_rate: Floats, weight: Floats, cost: Floats, first: int, last: int, sums: Floats
 ) -> None:
@@ -142,7 +142,7 @@ def spent_blocks(
     for k in range(first, last):
         start, stop = k * BLOCK, min((k + 1) * BLOCK, change_rate.size)
         r, w = change_rate[start:stop], weight[start:stop]
-        c = cost[start:stop] if cost.size else _ONES[: stop - start]
+        c = cost[start:stop] if cost.size else ONES[: stop - start]
         total, slope, strange = 0.0, 0.0, False
         for i in range(stop - start):
             u = c[i] * r[i] / w[i]
@@ -159,7 +159,7 @@ def spent_blocks(
         sums[k, 0], sums[k, 1], sums[k, 2] = strange and odd(lowest, r, w, c), total, -slope
 
 
-@_compiled
+@compiled
 def response(change_rate: Floats, value: Floats, rate: Floats, slope: Floats) -> bool:
     """Sync rates whose polls are worth `value`, and their derivatives in it; whether anything was strange."""
     strange = False
@@ -175,7 +175,7 @@ def response(change_rate: Floats, value: Floats, rate: Floats, slope: Floats) ->
     return strange
 
 
-@_compiled
+@compiled
 def rates_blocks(
     price: float, change_rate: Floats, weight: Floats, cost: Floats, first: int, last: int, sums: Floats, out: Floats
 ) -> None:
@@ -184,7 +184,7 @@ def rates_blocks(
     for k in range(first, last):
         start, stop = k * BLOCK, min((k + 1) * BLOCK, change_rate.size)
         r, w, o = change_rate[start:stop], weight[start:stop], out[start:stop]
-        c = cost[start:stop] if cost.size else _ONES[: stop - start]
+        c = cost[start:stop] if cost.size else ONES[: stop - start]
         total, strange = 0.0, False
         for i in range(stop - start):
             u = c[i] * r[i] / w[i]
@@ -198,7 +198,7 @@ def rates_blocks(
         sums[k, 0], sums[k, 1] = strange and odd(lowest, r, w, c), total
 
 
-@_compiled
+@compiled
 def expected_blocks(
     price: float, change_rate: Floats, weight: Floats, cost: Floats, first: int, last: int, sums: Floats
 ) -> None:
@@ -207,7 +207,7 @@ def expected_blocks(
     for k in range(first, last):
         start, stop = k * BLOCK, min((k + 1) * BLOCK, change_rate.size)
         r, w = change_rate[start:stop], weight[start:stop]
-        c = cost[start:stop] if cost.size else _ONES[: stop - start]
+        c = cost[start:stop] if cost.size else ONES[: stop - start]
         total, fresh, count, strange = 0.0, 0.0, 0.0, False
         for i in range(stop - start):
             u = c[i] * r[i] / w[i]
@@ -223,15 +223,15 @@ def expected_blocks(
         sums[k, 0], sums[k, 1], sums[k, 2], sums[k, 3] = strange and odd(lowest, r, w, c), total, fresh, count
 
 
-@_compiled
+@compiled
 def sketch_table(change_rate: Floats, weight: Floats, cost: Floats, table: Floats) -> tuple[int, int, bool]:
     """Add sources to a table of bins by moments; the first and last bin touched, and whether any was odd."""
     lowest, highest, refused = table.shape[0], -1, False
-    bin_of, mass, place = np.empty(_PART, np.int64), np.empty(_PART), np.empty(_PART)
-    for start in range(0, change_rate.size, _PART):
-        stop = min(start + _PART, change_rate.size)
+    bin_of, mass, place = np.empty(PART, np.int64), np.empty(PART), np.empty(PART)
+    for start in range(0, change_rate.size, PART):
+        stop = min(start + PART, change_rate.size)
         r, w = change_rate[start:stop], weight[start:stop]
-        c = cost[start:stop] if cost.size else _ONES[: stop - start]
+        c = cost[start:stop] if cost.size else ONES[: stop - start]
         strange = False
         for i in range(stop - start):
             m = c[i] * r[i]
@@ -242,7 +242,7 @@ def sketch_table(change_rate: Floats, weight: Floats, cost: Floats, table: Float
             mass[i] = m if usual else 0.0
             bin_of[i] = np.int64(bits(u) >> _BIN_SHIFT)
             # the mantissa bits below the bin's own, as a number in [−½, ½)
-            place[i] = float_of(_TOP_OF_ONE | ((bits(u) << _BIN_BITS) & _MANTISSA)) - 1.5
+            place[i] = float_of(TOP_OF_ONE | ((bits(u) << _BIN_BITS) & MANTISSA)) - 1.5
         for i in range(stop - start):
             b, m, v = bin_of[i], mass[i], place[i]
             lowest, highest = min(lowest, b), max(highest, b)

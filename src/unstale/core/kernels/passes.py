@@ -11,7 +11,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import cache
-from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from unstale.core.checks import Floats, number, numbers
 from unstale.core.gamma2 import BLOCK
 from unstale.core.kernels.numpy_pass import Priced, careful, quick
 from unstale.core.kernels.numpy_pass import response as numpy_response
+from unstale.core.threads import by_threads
 from unstale.errors import require
 
 T = TypeVar("T")
@@ -154,18 +154,20 @@ def write_rates(price: float, columns: PassColumns, out: Floats) -> float:
     return run("rates_blocks", price, columns, 1, out)[0]
 
 
-def spent_by_log(price: float, columns: PassColumns) -> tuple[float, float]:
-    """Budget spent and its derivative in the logarithm of the price."""
-    total, slope = run("spent_blocks", price, columns, 2)
+def spent_by_log(price: float, columns: PassColumns, of: int = 0) -> tuple[float, float]:
+    """Budget spent and its derivative in the logarithm of the price; `of` is how many sources these few stand for."""
+    total, slope = run("spent_blocks", price, columns, 2, of=of)
     return total, slope
 
 
-def run(kernel: str, price: float, columns: PassColumns, width: int, out: Floats | None = None) -> list[float]:
+def run(
+    kernel: str, price: float, columns: PassColumns, width: int, out: Floats | None = None, of: int = 0
+) -> list[float]:
     """The `width` sums of a kernel over the fleet; `out` takes the rates of the one that writes them."""
     size = columns.change_rate.size
     count = -(-size // BLOCK)
     sums = np.ones((count, 1 + width))  # column 0: the block still has to be done
-    if (compiled := compiled_for(size)) is not None:
+    if (compiled := compiled_for(max(size, of))) is not None:
         # more shares than threads, so that a thread held up by neighbours does not hold up the pass
         edges = np.linspace(0, count, 4 * compiled.THREADS + 1).astype(int).tolist()
         arguments = (sums,) if out is None else (sums, out)
@@ -198,34 +200,9 @@ def _sums(kernel: str, priced: Priced, weight: Floats, cost: Floats) -> tuple[An
 
 
 def in_threads(work: Callable[[int], T], count: int, size: int) -> list[T]:
-    """work(0), …, work(count − 1), in order, by threads if the fleet's size is worth them.
-
-    The calling thread takes its share, and the others end with the call: a pool would have to be kept between
-    calls to be as quick, and a kept pool does not survive a fork.
-    """
+    """work(0), …, work(count − 1), in order, by threads if the fleet's size is worth them."""
     compiled = compiled_for(size)
-    if compiled is None or compiled.THREADS == 1:
-        return [work(i) for i in range(count)]
-    done: dict[int, T] = {}
-    errors: list[BaseException] = []
-    todo = iter(range(count))
-
-    def share() -> None:
-        try:
-            for i in todo:
-                done[i] = work(i)
-        except BaseException as error:
-            errors.append(error)
-
-    helpers = [Thread(target=share) for _ in range(min(compiled.THREADS, count) - 1)]
-    for helper in helpers:
-        helper.start()
-    share()
-    for helper in helpers:
-        helper.join()
-    if errors:
-        raise errors[0]
-    return [done[i] for i in range(count)]
+    return by_threads(work, count, 1 if compiled is None else compiled.THREADS)
 
 
 def response(change_rate: Floats, value: Floats) -> tuple[Floats, Floats] | None:

@@ -19,6 +19,8 @@ MARGIN = 0.01
 PART = 131_072
 #: fleets above this size start from their sketch's price, smaller ones from a bound
 SKETCH_FROM = 65_536
+#: and those from this size on from a pass that finds the price, where they have nothing that needs care
+NEAR_FROM = 500_000
 
 
 def solve(
@@ -95,8 +97,14 @@ class _Problem:
         self.rtol = rtol
         self.columns = columns = PassColumns.of(change_rate, weight, cost)
         self.total = cache(lambda price: spent_by_log(price, columns))
-        self.price = _start(columns, self.budget) if start is None else number("start", start, above=0)
         self.elasticity = 0.0  # of spending in the price, where a pass has shown it
+        if start is None and columns.change_rate.size >= NEAR_FROM:
+            from unstale.core.kernels.near import near_price  # builds on the sketch, and that on the passes
+
+            if (near := near_price(columns, self.budget)) is not None:
+                self.price, self.elasticity = near
+                return
+        self.price = _start(columns, self.budget) if start is None else number("start", start, above=0)
         if columns.change_rate.size > SKETCH_FROM and self.price > 0.0:
             here = self.total(self.price)
             if 0.0 < here[0] < math.inf:
@@ -166,11 +174,14 @@ def _start(columns: PassColumns, budget: float) -> float:
         return Sketch.of_columns(columns).price(budget)
     columns.refuse_invalid(*columns.rows(0, SKETCH_FROM))
     alive = (columns.change_rate > 0.0) & (columns.weight > 0.0)
-    if not alive.any():
-        return 0.0
-    rate, weight = np.log(columns.change_rate[alive]), np.log(columns.weight[alive])
+    return bound(PassColumns(*(c[alive] if c.size else c for c in columns)), budget) if alive.any() else 0.0
+
+
+def bound(columns: PassColumns, budget: float) -> float:
+    """A price not too far from the one of sources that can all be polled."""
+    rate, weight = np.log(columns.change_rate), np.log(columns.weight)
     if columns.cost.size:
-        rate += np.log(columns.cost[alive])
+        rate += np.log(columns.cost)
     # x ≥ √(2s) bounds the price by the square-root law, and at half the highest price of abandonment
     # something is still polled
     half = 0.5 * (rate + weight)

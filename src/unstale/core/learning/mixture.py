@@ -111,7 +111,7 @@ def gather(row: Floats, shared: Shared, at: Scratch) -> float:
         highest = max(highest, at.weight[k])
     total = 0.0
     for k in range(count):
-        at.weight[k] = math.exp(at.weight[k] - highest)
+        at.weight[k] = math.exp(at.weight[k] - highest) if at.weight[k] != highest else 1.0
         total += at.weight[k]
     mean = 0.0
     for k in range(count):
@@ -227,10 +227,13 @@ def rate_if(row: Floats, shared: Shared, at: Scratch, quiet: float, since: float
 @compiled
 def value(at: Scratch, shared: Shared, elapsed: float) -> tuple[float, float]:
     """The value of polling after `elapsed`, and its slope."""
-    worth, slope = 0.0, 0.0
+    worth, slope, one, steep, shape, exposure = 0.0, 0.0, 0.0, 0.0, math.nan, math.nan
     for k in range(len(at.weight)):
         if at.weight[k] > NEGLIGIBLE:
-            one, steep = harm_value(shared.harm, at.shape[k], at.exposure[k], elapsed)
+            # Beliefs that are alike are worth the same: those of a source just met, or whose rate is known.
+            if at.shape[k] != shape or at.exposure[k] != exposure:
+                shape, exposure = at.shape[k], at.exposure[k]
+                one, steep = harm_value(shared.harm, shape, exposure, elapsed)
             worth += at.weight[k] * one
             slope += at.weight[k] * steep
     return worth, slope
