@@ -15,7 +15,7 @@ from unstale.frozen import dataclass
 
 #: how listings of collections are read; the readers are in `unstale.listings`
 READERS = (
-    *("sitemap", "feed", "index", "folder", "objects", "simple", "changes"),
+    *("sitemap", "feed", "index", "folder", "objects", "simple", "changes", "changelog"),
     *("debian", "refs", "table", "catalogue", "digest", "links"),
 )
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?", re.ASCII)

@@ -15,6 +15,7 @@ import sqlite3
 import subprocess
 import threading
 import time
+import xmlrpc.server
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -27,8 +28,12 @@ from support.ftp_server import FtpServer
 from support.looking import Looking
 from support.object_store import ObjectStore
 from support.sftp_server import SftpServer
+from unstale.adapters.addresses import Gate
+from unstale.adapters.http_fetcher import HttpFetcher
+from unstale.adapters.listing_fetcher import ListingFetcher
 from unstale.keeper.outcomes import Answer
 from unstale.listings.readers import READERS
+from unstale.ports import Fetched, Request
 
 #: when files were written first, and then again: clocks of servers count seconds
 ONCE, LATER = time.time() - 2000.0, time.time() - 1000.0
@@ -173,6 +178,33 @@ def changes(folder: Path) -> Iterator[World]:
 
 
 @contextmanager
+def changelog(folder: Path) -> Iterator[World]:
+    """XML-RPC as Python's own server speaks it, with what a package index answers; beside it the simple index."""
+    rows = [["m0", "1.0", int(ONCE), "new release", 1], ["m1", None, int(ONCE), "create", 2]]
+
+    class Handler(xmlrpc.server.SimpleXMLRPCRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path.startswith("/simple/") else 404)
+            self.send_header("content-length", "4")
+            self.end_headers()
+            self.wfile.write(b"page")
+
+    def since(serial: int) -> list[list[object]]:
+        return [row for row in rows if int(str(row[4])) > serial]
+
+    def change() -> None:
+        rows.append(["m1", "1.1", int(LATER), "new release", 7])
+
+    server = xmlrpc.server.SimpleXMLRPCServer(("127.0.0.1", 0), Handler, logRequests=False, allow_none=True)
+    server.register_function(lambda: max(int(str(row[4])) for row in rows), "changelog_last_serial")
+    server.register_function(since, "changelog_since_serial")
+    with server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield World(f"http://127.0.0.1:{server.server_address[1]}/RPC2", 0, change, "m1")
+        server.shutdown()
+
+
+@contextmanager
 def python_index(folder: Path) -> Iterator[World]:
     """The page that Python's own server makes of a folder has neither times nor sizes: it only tells who is there."""
     for k in range(3):
@@ -289,6 +321,7 @@ WORLDS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "pages of a bucket": ("objects", lambda folder: pages("objects", "/", objects)),
     "packages of Python": ("simple", lambda folder: pages("simple", "/simple/", simple)),
     "CouchDB": ("changes", changes),
+    "changelog of packages": ("changelog", changelog),
     "packages of Debian": (
         "debian",
         lambda folder: pages("debian", "/debian/dists/stable/main/binary-all/Packages", debian),
@@ -331,12 +364,62 @@ def test_a_look_tells_who_changed_and_members_can_be_polled(name: str, tmp_path:
                 assert len(told) == 1 + world.others
             elif world.changed:
                 # It tells only of what comes after the first look.
-                assert [member.address.rpartition("/")[2] for member in looking.known] == [world.changed]
+                assert [member.address.rstrip("/").rpartition("/")[2] for member in looking.known] == [world.changed]
         finally:
             await looking.fetchers.close()
 
     with WORLDS[name][1](folder) as world:
         asyncio.run(scene(world))
+
+
+def test_a_changelog_is_followed_to_its_end_and_what_nobody_wants_is_not_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Full pages are followed by others, by one rebuff the whole look fails, and the point moves with every answer."""
+    monkeypatch.setattr("unstale.listings.changelog.FULL", 3)
+    rows = [[f"p{k}", "1.0", int(ONCE), "new release", k] for k in range(1, 9)]
+    asked = list[int]()
+
+    def since(serial: int) -> list[list[object]]:
+        if serial == 99:
+            raise ValueError("too many requests")
+        asked.append(serial)
+        return [row for row in rows if int(str(row[4])) > serial][:3]
+
+    async def scene(address: str) -> None:
+        # Read in this process, where a full page is a small one.
+        fetcher = ListingFetcher(HttpFetcher(Gate(["127.0.0.1/32"])), pause=0.0)
+
+        async def look(point: int, **options: str) -> Fetched:
+            return await fetcher.fetch(
+                Request(address, etag=f'"since-{point}"', options={"collection": "changelog", **options})
+            )
+
+        def told(found: Fetched) -> list[str]:
+            assert found.body is not None, found.reason
+            shown = json.loads(found.body)
+            assert shown["complete"] is True
+            return [entry[0].rpartition("/")[2] for entry in shown["entries"]]
+
+        try:
+            found = await look(1, member="/{name}")
+            assert (told(found), asked, found.etag) == ([f"p{k}" for k in range(2, 9)], [1, 4, 7], '"since-8"')
+            again = await look(8)
+            assert (again.answer, again.etag) == (Answer.UNCHANGED, '"since-8"')
+            unwanted = await look(7, never="*")
+            assert (told(unwanted), unwanted.etag) == ([], '"since-8"')
+            refused = await look(99)
+            assert refused.answer is Answer.FAILED
+            assert "too many requests" in refused.reason
+        finally:
+            await fetcher.close()
+
+    server = xmlrpc.server.SimpleXMLRPCServer(("127.0.0.1", 0), logRequests=False)
+    server.register_function(since, "changelog_since_serial")
+    with server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        asyncio.run(scene(f"http://127.0.0.1:{server.server_address[1]}/RPC2"))
+        server.shutdown()
 
 
 def test_an_index_that_a_lagging_cache_serves_says_nothing_new(tmp_path: Path) -> None:

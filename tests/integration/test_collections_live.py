@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,10 +12,15 @@ from click.testing import CliRunner
 
 from support.loopback import Loopback, answer
 from support.patience import BUSY
+from unstale.adapters.memory_store import MemoryStore
 from unstale.adapters.sqlite_replica import SqliteReplica
-from unstale.cli.compose import Application
+from unstale.cli.compose import Application, member_of
+from unstale.cli.fetchers import Fetchers
 from unstale.cli.main import unstale as cli
 from unstale.cli.settings import load
+from unstale.engine.listed import parsed
+from unstale.engine.listening import compared, taken_up
+from unstale.ports import Claim, Listing
 
 PAGES = 4
 
@@ -79,3 +85,29 @@ async def _live(folder: Path) -> None:
 def test_a_sitemap_brings_its_pages_and_tells_of_their_changes(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.chdir(tmp_path)
     asyncio.run(_live(tmp_path))
+
+
+def test_what_robots_txt_does_not_allow_is_not_added(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    """A crawl takes no page that could never be polled; a site that cannot say so now forbids nothing for good."""
+    monkeypatch.chdir(tmp_path)
+
+    async def crawled(robots: bytes) -> set[str]:
+        links = b'<a href="/a">a</a><a href="/private/x">x</a><a href="/b">b</a>'
+        async with Loopback({"/robots.txt": robots, "/": answer(links, content_type="text/html")}) as site:
+            (tmp_path / "unstale.toml").write_text('store = "s.db"\n[http]\nallow_networks = ["127.0.0.0/8"]\n')
+            settings = load(str(tmp_path / "unstale.toml"))
+            fetchers, store = Fetchers(settings, time.time), MemoryStore()
+            page = Listing(f"{site.origin}/", options={"collection": "links"})
+            store.add([page], 0.0)
+            claim = Claim(1, 1, page.address, "http", 0.0, page.options)
+            try:
+                shown = await parsed(claim, await fetchers.look(claim), None)
+                assert shown is not None
+                heard = compared([], shown, 1.0)
+                taken_up(store, claim, [], heard, shown, 1.0, member_of(settings, fetchers.forbids))
+            finally:
+                await fetchers.close()
+            return {one.address.removeprefix(site.origin) for one in store.members()}
+
+    assert asyncio.run(crawled(answer(b"User-agent: *\nDisallow: /private"))) == {"/a", "/b"}
+    assert asyncio.run(crawled(answer(b"User-agent: *\nAllow: /"))) == {"/a", "/private/x", "/b"}

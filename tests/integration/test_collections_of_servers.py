@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -75,6 +76,7 @@ def test_members_come_by_themselves_where_workers_share_a_store(tmp_path: Path) 
         place = f"{origin.address}/sitemap.xml"
         added = CliRunner().invoke(cli, ["add", "--collection", place, "--config", str(settings)])
         assert added.exit_code == 0, added.output
+        assert "workers do not plan polls by what they say" in added.output
         store = PostgresCrew(server.address())
         run = "from unstale.cli.worker import worker; worker()"
         told = ["--config", str(settings), "--budget", "10/s"]
@@ -90,7 +92,26 @@ def test_members_come_by_themselves_where_workers_share_a_store(tmp_path: Path) 
             place,
             *(origin.address + p for p in origin.site.paths),
         }
+        # What an engine had learned before the fleet moved here is not what workers go by.
+        (row, *_) = (source for source, address, _ in store.names() if address == place)
+        worth = {"members": 3, "used": True, "trusted": True, "new": False, "interval": 60.0, "precision": 1.0}
+        said = {"fleet": [0.0] * 5, "collections": {str(row): {"worth": worth}, "-1": {"worth": worth}}}
+        with server.connect() as db:
+            db.execute(
+                "INSERT INTO unstale.settings(name, value) VALUES ('signals', %s) "
+                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (json.dumps(said).encode(),),
+            )
         store.close()
+        for words, shown in (
+            (["signals"], "members only 3"),
+            (["explain", place], "workers do not plan polls by what it says of them"),
+            (["status"], "members only"),
+        ):
+            faced = CliRunner().invoke(cli, [*words, "--config", str(settings)])
+            assert shown in " ".join(faced.output.split()), faced.output
+        alone = CliRunner().invoke(cli, ["signals", "--json", "--config", str(settings)])
+        assert [(one["address"], one["state"]) for one in json.loads(alone.output)] == [(place, "members only")]
 
 
 def test_the_index_of_nginx(tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ MOST_REDIRECTS = 5
 #: origins that are remembered for answers over HTTP/2 that nothing proves to be whole
 MOST_PLAIN = 10_000
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+#: those after which the same is asked again, and not by GET
+_AS_IT_WAS = frozenset({307, 308})
 
 
 class HttpFetcher:
@@ -128,7 +130,9 @@ class HttpFetcher:
         # What follows a first request of ours follows at once.
         late = None if flight.asked or request.begin_by == math.inf else self._too_late(request.begin_by)
         flight.asked = True
-        curl = transfer.begin(here.text, flight.lines, left, request.limit, plainly=flight.plainly, late=late)
+        curl = transfer.begin(
+            here.text, flight.lines, left, request.limit, plainly=flight.plainly, late=late, content=request.content
+        )
         transfer.flight, flight.exchange = flight, transfer.call_off
         self._driver.start(curl, transfer.landed)
 
@@ -184,6 +188,9 @@ class HttpFetcher:
             return
         if request.headers and here.origin.startswith("https:") and there.origin.startswith("http:"):
             flight.give_up(f"{here.host}: it redirects from https to http, which is not followed with headers of ours")
+            return
+        if request.content and (reply.status not in _AS_IT_WAS or there.origin != here.origin):
+            flight.give_up(f"{here.host}: it redirects what was asked by POST: give the address that it leads to")
             return
         if there.origin != here.origin:
             # What the caller sends along was for the first origin, and does not come back once it is left.

@@ -20,6 +20,8 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 from unstale.adapters.normalise import content_hash
 from unstale.errors import InputError
 from unstale.keeper.outcomes import Answer
+from unstale.listings.changelog import call
+from unstale.listings.packed import MOST_BYTES
 from unstale.listings.paged import followed
 from unstale.listings.readers import read_plain
 from unstale.listings.records import Plain
@@ -32,6 +34,9 @@ MOST_PAGES, PAGE, PAUSE = 1_000, 1_000, 0.2
 #: what is asked for: of package indexes the form that has serials and hashes
 #: (in two pieces, for it is named after a registry, and no file of ours names one)
 _ACCEPTED = {"simple": "application/vnd.py" + "pi.simple.v1+json, text/html;q=0.1"}
+_XML = {"Content-Type": "text/xml"}
+#: the parameter that a cursor goes into, where its form says it
+_CURSORS = {"objects": "continuation-token", "changes": "since", "digest": "after"}
 _POINT = '"since-'
 #: seconds before the last look from which on is asked: clocks differ
 _OVERLAP = 60.0
@@ -67,9 +72,13 @@ class ListingFetcher:
     async def _all(self, form: str, request: Request, asked: Request, begun: float) -> Fetched:
         point = _point(request.etag)
         page = replace(asked, address=_first(form, asked, point), etag=None, last_modified=None, digest=None)
+        if form == "changelog":
+            # A full page has more than pages of the web.
+            most, headers = max(page.limit, MOST_BYTES), {**_XML, **page.headers}
+            page = replace(page, content=call(point), headers=headers, limit=most)
         whole: Plain = {"entries": [], "more": [], "cursor": None, "complete": True, "refused": {}}
         received = requests = 0
-        seen = {page.address}
+        seen = {(page.address, page.content)}
         for turn in range(MOST_PAGES):
             if turn:
                 await asyncio.sleep(self._pause)
@@ -78,18 +87,22 @@ class ListingFetcher:
                 return replace(found, answer=Answer.FAILED, reason=found.reason or "a page of the listing is missing")
             received, requests = received + found.received, requests + found.requests
             told = await self._read(form, bytes(found.body), found.address or page.address, begun, request.options)
-            _add(whole, told)
             cursor = told["cursor"]
             if form == "changes":
                 point, further = cursor or point, len(told["entries"]) >= PAGE
+            elif form == "changelog":
+                # A page that is full is followed by another.
+                point, further, told["complete"] = cursor or point, not told["complete"], True
             else:
                 further = cursor is not None
-            following = _next(form, request.options, page.address, cursor) if further and cursor else ""
-            if not following or following in seen or len(whole["entries"]) >= MOST_ENTRIES:
-                whole["complete"] = whole["complete"] and not (further and following not in seen and following)
+            _add(whole, told)
+            following = _next(form, page, cursor) if further and cursor else None
+            where = following and (following.address, following.content)
+            if following is None or where in seen or len(whole["entries"]) >= MOST_ENTRIES:
+                whole["complete"] = whole["complete"] and (following is None or where in seen)
                 break
-            seen.add(following)
-            page = replace(page, address=following)
+            seen.add((following.address, following.content))
+            page = following
         else:
             whole["complete"] = False
         return _fetched(form, request, whole, point, begun, received, requests)
@@ -128,18 +141,14 @@ def _first(form: str, request: Request, point: str) -> str:
     return address
 
 
-def _next(form: str, options: Mapping[str, Any], address: str, cursor: str) -> str:
-    """Where the next page is; only ever at the place of this one."""
-    if form == "objects":
-        return _with(address, {"continuation-token": cursor})
-    if form == "changes":
-        return _with(address, {"since": cursor})
-    if form == "digest":
-        return _with(address, {"after": cursor})
-    if name := options.get("cursor"):
-        return _with(address, {str(name): cursor})
-    found = urljoin(address, cursor)
-    return found if urlsplit(found)[:2] == urlsplit(address)[:2] else ""
+def _next(form: str, last: Request, cursor: str) -> Request | None:
+    """How the next page is asked for; only ever at the place of this one."""
+    if form == "changelog":
+        return replace(last, content=call(cursor))
+    if name := _CURSORS.get(form) or last.options.get("cursor"):
+        return replace(last, address=_with(last.address, {str(name): cursor}))
+    found = urljoin(last.address, cursor)
+    return replace(last, address=found) if urlsplit(found)[:2] == urlsplit(last.address)[:2] else None
 
 
 def _with(address: str, said: Mapping[str, str]) -> str:
@@ -160,12 +169,14 @@ def _add(whole: Plain, part: Plain) -> None:
 def _fetched(
     form: str, request: Request, whole: Plain, point: str, begun: float, received: int, requests: int
 ) -> Fetched:
-    since = form == "changes" or bool(request.options.get("since"))
+    told = form in ("changes", "changelog")
+    since = told or bool(request.options.get("since"))
     body = json.dumps(whole).encode()
-    if form != "changes" and since:
+    if since and not told:
         point = f"{begun:.0f}"
     etag = f'{_POINT}{point}"' if since else f'"{content_hash(body)[:32]}"'
-    nothing = not whole["entries"] if since else etag == request.etag
+    # A point that moved is kept, or what nobody wants of it would be asked for again and again.
+    nothing = not whole["entries"] and (not told or etag == request.etag) if since else etag == request.etag
     if request.etag is not None and nothing:
         return Fetched(
             Answer.UNCHANGED,

@@ -63,6 +63,15 @@ class PoliteFetcher:
 
         return self._quick.begin(request, spaced)
 
+    def forbids(self, address: str) -> str:
+        """Why a site's rules, as far as they are known, do not allow an address; empty if they do, or are not known.
+
+        A site that is in trouble forbids nothing for long.
+        """
+        permission = self._robots.known(address)
+        lasting = permission is not None and not permission.allowed and permission.retry_after is None
+        return permission.reason if lasting and permission is not None else ""
+
     async def close(self) -> None:
         """Give back the connections of the fetcher inside."""
         await self._inner.close()

@@ -57,6 +57,7 @@ def asked(number: int, request: Request, at: float, looks: bool) -> tuple[Any, .
         request.since,
         request.begin_by,
         request.digest,
+        request.content,
     )
 
 

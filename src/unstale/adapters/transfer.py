@@ -69,6 +69,7 @@ class Transfer:
         "_late",
         "_limit",
         "_lines",
+        "_posted",
         "_room",
         "_set",
         "body",
@@ -89,6 +90,8 @@ class Transfer:
         self._set = (False, 0.0)
         #: whether it is too late to ask, where that is to be looked at
         self._late: Late | None = None
+        #: whether the last request was a POST
+        self._posted = False
         self._lines: list[bytes] = []
         #: the look that it is used for, who hears of its end, and what calls it off
         self.flight: Any = None
@@ -120,8 +123,9 @@ class Transfer:
         *,
         plainly: bool = False,
         late: Late | None = None,
+        content: bytes = b"",
     ) -> pycurl.Curl:
-        """Forget the last exchange and make ready for the next, over HTTP/1.1 if `plainly`.
+        """Forget the last exchange and make ready for the next, over HTTP/1.1 if `plainly`, by POST if it has content.
 
         `late` is asked in the last moment before a connection is dialled, or one that stands is written to.
         """
@@ -140,6 +144,12 @@ class Transfer:
             version = pycurl.CURL_HTTP_VERSION_1_1 if plainly else pycurl.CURL_HTTP_VERSION_2TLS
             curl.setopt(pycurl.HTTP_VERSION, version)
             curl.setopt(pycurl.TIMEOUT_MS, max(1, ceil(seconds * 1000)))
+        if content:
+            curl.setopt(pycurl.POSTFIELDS, content)
+            self._posted = True
+        elif self._posted:
+            curl.setopt(pycurl.HTTPGET, 1)
+            self._posted = False
         self.too_late = self.dialled = False
         if late is not None:
             curl.setopt(pycurl.PREREQFUNCTION, self._sends)

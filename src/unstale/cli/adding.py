@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unstale.cli.describe import describing, fields_of
-from unstale.cli.settings import Settings, load, poller, settings_options
+from unstale.cli.settings import Settings, is_shared, load, poller, settings_options
 from unstale.cli.show import Stages
 from unstale.errors import InputError, require, sentence
 from unstale.kinds import READERS
@@ -102,6 +102,8 @@ def add(
         form = listing or form_of(address)
         own = {**fields, "options": {**fields.get("options", {}), "collection": form}}
         _add((address,), (), settings, own, weigh, keep_good, replace, dry_run)
+    if collections and is_shared(settings.store):
+        click.echo("their members come and go by them; workers do not plan polls by what they say of members")
     if addresses or lists:
         _add(addresses, lists, settings, fields, weigh, keep_good, replace, dry_run)
 

@@ -63,13 +63,20 @@ def content_of(claim: Claim) -> Content | None:
     return own
 
 
-def member_of(settings: Settings) -> Callable[[Claim, str, str], Listing]:
-    """How whom a collection tells of is listed: by what the settings take for granted, and only what they grant."""
+def member_of(
+    settings: Settings, forbids: Callable[[str, str], str] = lambda kind, address: ""
+) -> Callable[[Claim, str, str], Listing]:
+    """How whom a collection tells of is listed: by what the settings take for granted, and only what they grant.
+
+    Nor is anybody listed whom polls would find forbidden: `forbids` says why a site does not allow an address.
+    """
     own, check = settings.defaults, admission_of(settings)
 
     def made(claim: Claim, address: str, inner: str) -> Listing:
         bare = member_like(claim, address, inner)
         place = check(bare.address, bare.kind, bare.options)
+        if why := forbids(bare.kind, place):
+            raise InputError(why)
         return replace(
             bare,
             address=place,
@@ -130,7 +137,7 @@ class Application:
             host_limits=HostLimits(rules_of(settings)),
             tell=self._heard,
             aside=self.fetchers.sandbox,
-            member_of=member_of(settings),
+            member_of=member_of(settings, self.fetchers.forbids),
         )
 
     def _heard(self, name: str, facts: Mapping[str, Any]) -> None:

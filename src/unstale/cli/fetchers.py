@@ -168,6 +168,13 @@ class Fetchers:
             return False
         return True
 
+    def forbids(self, kind: str, address: str) -> str:
+        """Why a site that was asked before does not allow an address of it to be polled; empty if it does."""
+        from unstale.adapters.polite_fetcher import PoliteFetcher  # who asks no sites needs none
+
+        fetcher = self._made.get(kind)
+        return fetcher.forbids(address) if isinstance(fetcher, PoliteFetcher) else ""
+
     def use(self, kind: str, fetcher: Fetcher) -> None:
         """Look at sources of one more kind with this fetcher."""
         self._made[kind] = fetcher

@@ -8,11 +8,11 @@ import math
 import click
 
 from unstale.cli.service import serving
-from unstale.cli.settings import load, settings_options
+from unstale.cli.settings import load, poller, settings_options
 from unstale.secrecy import shown_address
 from unstale.service.collections import CollectionView
 
-_NONE = "no collection has been heard yet: add one with `unstale add --collection ADDRESS`, then `unstale run`"
+_NONE = "no collection has been heard yet: add one with `unstale add --collection ADDRESS`, then `{}`"
 
 
 @click.command()
@@ -22,7 +22,8 @@ def signals(as_json: bool, config: str | None, store: str | None) -> None:
     """Show what tells of many sources, and how far its word goes.
 
     A collection is new until polls of its members have shown what its signals are worth; then it is used, trusted
-    (but at today's price a listing poll does not pay) or not believed. What is pushed (hints, WebSub, webhooks) is told
+    (but at today's price a listing poll does not pay) or not believed. Of workers that share a store only its members
+    come and go by it. What is pushed (hints, WebSub, webhooks) is told
     the same way, a line for each channel. "True" is the share of its signals after which
     a poll found a change, "signalled" the share of changes that it told of, "late" how long after a change it may tell.
 
@@ -30,7 +31,8 @@ def signals(as_json: bool, config: str | None, store: str | None) -> None:
       unstale signals
       unstale signals --json
     """
-    with serving(load(config, store=store)) as service:
+    settings = load(config, store=store)
+    with serving(settings) as service:
         found, now = service.collections(), service.clock()
     if as_json:
         from unstale.service import documents
@@ -38,7 +40,7 @@ def signals(as_json: bool, config: str | None, store: str | None) -> None:
         click.echo(json.dumps([documents.collection(one, now) for one in found]))
         return
     if not found:
-        click.echo(_NONE)
+        click.echo(_NONE.format(poller(settings.store)))
         return
     from unstale.cli.show import console, grid_of
 

@@ -160,7 +160,7 @@ async def _work(
         content=content_of,
         tell=tell,
         aside=fetchers.sandbox,
-        member_of=member_of(settings),
+        member_of=member_of(settings, fetchers.forbids),
     )
     planner = Planner(StoreExecutor(opened), config, clock, HostLimits(rules_of(settings)), tell)
     stop = asyncio.Event()

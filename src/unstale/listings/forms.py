@@ -15,6 +15,7 @@ _FORMS = (
     ("refs", re.compile(r"\.git/?$|/info/refs$")),
     ("changes", re.compile(r"/_changes$")),
     ("simple", re.compile(r"/simple/?$")),
+    ("changelog", re.compile(r"/(RPC2|xmlrpc)/?$", re.IGNORECASE)),
     ("digest", re.compile(r"/digest$")),
     ("index", re.compile(r"/$")),
 )

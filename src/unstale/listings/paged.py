@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 #: forms that come in pages by themselves
-_PAGED = frozenset({"objects", "changes", "digest"})
+_PAGED = frozenset({"objects", "changes", "changelog", "digest"})
 
 
 def followed(options: Mapping[str, Any]) -> bool:
@@ -25,7 +25,7 @@ def only_new(options: Mapping[str, Any]) -> bool:
     >>> only_new({"collection": "feed"}), only_new({"collection": "table", "since": "updated_since"}), only_new({})
     (True, True, False)
     """
-    return options.get("collection") in ("feed", "changes") or bool(options.get("since"))
+    return options.get("collection") in ("feed", "changes", "changelog") or bool(options.get("since"))
 
 
 def scrolls(options: Mapping[str, Any]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from unstale.errors import InputError, require
+from unstale.listings.changelog import read_changelog
 from unstale.listings.digest import read_digest
 from unstale.listings.feed import read_feed_entries
 from unstale.listings.folders import read_folder
@@ -28,6 +29,7 @@ READERS: dict[str, Callable[[bytes, Taker], None]] = {
     "objects": read_objects,
     "simple": read_simple_index,
     "changes": read_changes,
+    "changelog": read_changelog,
     "debian": read_debian,
     "refs": read_refs,
     "table": read_table,

@@ -42,6 +42,8 @@ class Request:
     begin_by: float = math.inf
     #: the SHA-256 of the body we hold, where all of it counts: the same one need not be brought again
     digest: bytes | None = None
+    #: what is said to a source that must be asked by POST; empty: it is looked at by GET
+    content: bytes = b""
     #: who hears how far a long poll is, now and then, from whatever thread
     hear: Callable[[Progress], None] | None = None
 

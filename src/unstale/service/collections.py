@@ -4,6 +4,7 @@ Rules of this file:
 1. Nothing is computed here that the brain knows: it writes what a collection is worth, and this reads it.
 2. A collection that has not been heard yet is a source like any other.
 3. A channel by which signals are pushed is told as a collection is; it has no source, and its number is below 0.
+4. Workers that share a store plan no polls by signals, whatever an engine learned before the fleet moved there.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ from unstale.ports import Listing, ReadStore
 from unstale.service.words import ago, span
 from unstale.units import DAY, many
 
-#: how a collection stands: used, trusted but not worth its polls, new, or not believed
-USED, DEAR, NEW, LIAR = "used", "trusted", "new", "not believed"
+#: how a collection stands: used, trusted but not worth its polls, new, not believed, or polled by workers, whose
+#: members come and go by it
+USED, DEAR, NEW, LIAR, MEMBERS = "used", "trusted", "new", "not believed", "members only"
+#: collections of workers that are told
+MOST = 1_000
 #: the form of a channel
 PUSH = "push"
 
@@ -50,6 +54,8 @@ class CollectionView:
         told = f"tells of {self.members:,} source{'s' * (self.members != 1)}"
         if self.form == PUSH:
             return self._pushed(told, now)
+        if self.state == MEMBERS:
+            return f"{told}, which come and go by it; workers do not plan polls by what it says of them"
         if self.state == NEW:
             return f"{told}; it is listed every {span(self.interval)} until polls have shown what its signals are worth"
         worth = f"{self.precision:.0%} of its signals are true, {self.silence:.0%} of changes go unsaid"
@@ -75,6 +81,9 @@ class CollectionView:
 def collections(store: ReadStore, setting: bytes | None = None) -> list[CollectionView]:
     """The collections of a store that its engine has heard of, by their ids, and then the channels."""
     known = worths(store.setting(SIGNALS) if setting is None else setting)
+    if store.alive() is not None:
+        moved = [one for one in store.listings(sorted(known)) if one.options.get(COLLECTION)]
+        return [_unplanned(one, int(known[one.id]["members"])) for one in moved]
     channels = [Listing(name, PUSH, id=number) for name, number in CHANNELS.items() if number in known]
     return [
         CollectionView(
@@ -84,14 +93,27 @@ def collections(store: ReadStore, setting: bytes | None = None) -> list[Collecti
             _state(worth),
             _number(worth, "interval"),
             _number(worth, "heard_at", -math.inf),
-            _number(worth, "precision"),
-            _number(worth, "silence"),
-            _number(worth, "late"),
+            _proven(worth, "precision"),
+            _proven(worth, "silence"),
+            _proven(worth, "late"),
             DAY * _number(worth, "saved"),
         )
         for one in [*store.listings(sorted(number for number in known if number > 0)), *channels]
         for worth in (known[one.id],)
     ]
+
+
+def collections_of_workers(store: ReadStore) -> list[CollectionView]:
+    """The collections that workers poll, all of them looked for and their members counted: that takes its time."""
+    if store.alive() is None:
+        return []
+    found = store.listings(store.search(options=(COLLECTION,), limit=MOST))
+    return [_unplanned(one, len(store.members(one.id))) for one in found]
+
+
+def _unplanned(one: Listing, members: int) -> CollectionView:
+    form, nan = str(one.options.get(COLLECTION, "")), math.nan
+    return CollectionView(one, form, members, MEMBERS, nan, -math.inf, nan, nan, nan, 0.0)
 
 
 def worths(setting: bytes) -> dict[int, Mapping[str, Any]]:
@@ -107,6 +129,11 @@ def _state(worth: Mapping[str, Any]) -> str:
     if worth["trusted"]:
         return DEAR
     return NEW if worth["new"] else LIAR
+
+
+def _proven(worth: Mapping[str, Any], name: str) -> float:
+    """What polls have shown of a collection; of a new one it is only what others have, or nobody."""
+    return math.nan if _state(worth) == NEW else _number(worth, name)
 
 
 def _number(worth: Mapping[str, Any], name: str, none: float = math.nan) -> float:

@@ -10,12 +10,13 @@ from unstale.core.learning.mixture import favoured
 from unstale.core.learning.siblings import foretold_by
 from unstale.core.roots.falling import falls_to
 from unstale.engine.collecting import SIBLINGS, SIGNALS
+from unstale.engine.listed import COLLECTION
 from unstale.engine.pricing import DEARER
 from unstale.keeper.costs import POLLS, stated
 from unstale.listings.records import CHANNELS
 from unstale.ports import ReadStore
 from unstale.secrecy import shown_address
-from unstale.service.collections import USED, collections
+from unstale.service.collections import MEMBERS, USED, collections
 from unstale.service.copying import copying
 from unstale.service.moment import Moment, listed, reasons
 from unstale.service.noise import noise
@@ -41,11 +42,12 @@ def explain(store: ReadStore, moment: Moment, source: int, running: bool | None 
     bound = moment.bound(row, wait)
     weight, budget = _twice(moment, row, view, wait, bound)
     noisy = noise(store, source)
+    usual = sentence_of(view, wait, bound, moment.now) + _kin(moment, view) + _members_only(store, view)
     under_way = copying(store, moment.standing.settings, moment.now, running)
     return Explanation(
         at=moment.now,
         source=view,
-        sentence=_told_of(store, moment, view) or sentence_of(view, wait, bound, moment.now) + _kin(moment, view),
+        sentence=_told_of(store, moment, view) or usual,
         bound=bound,
         interval=wait,
         price=moment.scheduler.price,
@@ -78,7 +80,7 @@ def _costs(moment: Moment, row: int, view: SourceView) -> str:
 def _told_of(store: ReadStore, moment: Moment, view: SourceView) -> str:
     """The sentence of a collection, or of a member of one that is used; empty for any other source."""
     setting = moment.standing.settings.get(SIGNALS, b"")
-    known = {one.listing.id: one for one in collections(store, setting)} if setting else {}
+    known = {one.listing.id: one for one in collections(store, setting) if one.state != MEMBERS} if setting else {}
     if view.listing.paused or view.failures or not known:
         return ""
     if view.listing.id in known:
@@ -95,6 +97,13 @@ def _told_of(store: ReadStore, moment: Moment, view: SourceView) -> str:
             unsaid = f"and besides by itself: {told.silence:.0%} of changes go unsaid"
             return f"polled when a {pushed.address} says that it changed and a poll pays at today's price, {unsaid}"
     return ""
+
+
+def _members_only(store: ReadStore, view: SourceView) -> str:
+    """What a collection is for where workers poll it; empty elsewhere."""
+    if not view.listing.options.get(COLLECTION) or store.alive() is None:
+        return ""
+    return "; its members come and go by it, and workers do not plan polls by what it says of them"
 
 
 def _kin(moment: Moment, view: SourceView) -> str:

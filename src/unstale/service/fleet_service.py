@@ -22,7 +22,7 @@ from unstale.ports import Edition, FleetColumns, Listing, Observation
 from unstale.service import explain as explaining
 from unstale.service import status as stating
 from unstale.service.beliefs import POLLS, BeliefPoint, believed
-from unstale.service.collections import CollectionView, collections
+from unstale.service.collections import CollectionView, collections, collections_of_workers
 from unstale.service.columns import SourceColumns
 from unstale.service.columns import read as read_columns
 from unstale.service.course import gathered
@@ -126,7 +126,7 @@ class FleetService(FleetTerms):
 
     def collections(self) -> list[CollectionView]:
         """What tells of many sources, and what it is worth."""
-        return collections(self.store)
+        return collections_of_workers(self.store) or collections(self.store)
 
     def preview(self, budget: float | None = None) -> Preview:
         """What a budget would do under the present beliefs; the one in force if none is named."""

@@ -308,6 +308,49 @@ def test_what_one_poll_sends_along_the_next_one_does_not() -> None:
     assert not {"authorization", "if-none-match"} & set(second)
 
 
+def test_what_is_asked_by_post_is_not_asked_again_elsewhere_or_by_get() -> None:
+    """Content is sent by POST, once more where a redirect within the site says so, and not with the next poll."""
+    said = list[tuple[str, bytes]]()
+
+    async def heard(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        said.append((server.asked[-1]["content-type"], await reader.readexactly(7)))
+        writer.write(answer(b"told"))
+        await writer.drain()
+
+    def moved(to: str, status: str) -> Speech:
+        async def speech(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readexactly(7)
+            writer.write(redirect(to, status))
+            await writer.drain()
+
+        return speech
+
+    server: Loopback
+
+    async def scene(fetcher: HttpFetcher, there: Loopback) -> list[Fetched]:
+        nonlocal server
+        server = there
+        own = {"headers": {"Content-Type": "text/xml"}, "content": b"<call/>"}
+        asked = [replace(Request(f"{there.origin}/{path}"), **own) for path in ("rpc", "moved", "found", "away")]  # type: ignore[arg-type]
+        return [await fetcher.fetch(one) for one in (*asked, Request(f"{there.origin}/page"))]
+
+    speeches: dict[str, Speech] = {
+        "/rpc": heard,
+        "/moved": moved("/rpc", "307 Temporary Redirect"),
+        "/found": moved("/rpc", "302 Found"),
+        "/away": moved("http://127.0.0.1:9/", "307 Temporary Redirect"),
+        "/page": answer(b"page"),
+    }
+    first, again, found, away, page = talk(speeches, scene)
+    assert (first.body, again.body, page.body) == (b"told", b"told", b"page")
+    assert said == [("text/xml", b"<call/>")] * 2
+    assert [one.reason for one in (found, away)] == [
+        "127.0.0.1: it redirects what was asked by POST: give the address that it leads to"
+    ] * 2
+    assert server.asked[-1][""].startswith("GET /page ")
+    assert "content-type" not in server.asked[-1]
+
+
 def test_redirects_are_followed_and_the_last_address_is_told() -> None:
     async def scene(fetcher: HttpFetcher, server: Loopback) -> None:
         got = await fetcher.fetch(Request(f"{server.origin}/a"))

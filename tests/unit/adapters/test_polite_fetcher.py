@@ -51,3 +51,27 @@ def test_the_question_counts_towards_the_deadline() -> None:
     fetched = polled("", delay=5.0)
     assert fetched.answer is Answer.FAILED
     assert "within 0.5 s" in fetched.reason
+
+
+@pytest.mark.parametrize(
+    ("status", "rules", "said"),
+    [
+        (200, "User-agent: *\nDisallow: /news", "robots.txt does not allow"),
+        (200, "User-agent: *\nDisallow: /old", ""),
+        (500, "", ""),
+    ],
+)
+def test_what_is_known_to_be_forbidden_for_good_is_told_without_asking(status: int, rules: str, said: str) -> None:
+    async def look(request: Request) -> TransferReply:
+        return TransferReply(status=status, body=rules.encode(), address=request.address)
+
+    async def asked() -> tuple[str, str]:
+        fetcher = PoliteFetcher(MemoryFetcher(), Robots(look))
+        before = fetcher.forbids(ADDRESS)
+        await fetcher.fetch(Request(ADDRESS))
+        return before, fetcher.forbids(ADDRESS)
+
+    before, after = asyncio.run(asked())
+    assert before == ""
+    assert said in after
+    assert bool(after) == bool(said)

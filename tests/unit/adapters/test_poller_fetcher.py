@@ -49,7 +49,7 @@ def pids(fetcher: PollerFetcher) -> list[int]:
 def test_what_is_said_over_the_line_is_what_is_heard() -> None:
     for request in (
         Request("http://a/"),
-        Request("http://a/", '"e"', "m", {"x": "y"}, {"early": True}, 5, 2.5, 7.0, 9.0, b"d"),
+        Request("http://a/", '"e"', "m", {"x": "y"}, {"early": True}, 5, 2.5, 7.0, 9.0, b"d", b"said"),
     ):
         number, at, looks, *rest = asked(3, request, 5.0, looks=True)
         assert (number, at, looks, request_of(rest)) == (3, 5.0, True, request)

@@ -60,3 +60,16 @@ def test_what_an_earlier_version_wrote_of_a_collection_is_read() -> None:
     (one,) = collections(store, json.dumps(said).encode())
     assert math.isnan(one.saved)
     assert one.sentence(1.7e9).endswith("2% of changes go unsaid")
+
+
+def test_of_a_new_collection_nothing_is_claimed_that_polls_have_not_shown() -> None:
+    store = MemoryStore()
+    store.add([Listing(PLACE, options={"collection": "sitemap"})], 0.0)
+    said = {
+        "fleet": [0.0] * 5,
+        "collections": {"1": {"worth": {**WORTH, "trusted": False, "used": False, "new": True}}},
+    }
+    (one,) = collections(store, json.dumps(said).encode())
+    assert one.state == "new"
+    assert all(map(math.isnan, (one.precision, one.silence, one.late)))
+    assert "until polls have shown what its signals are worth" in one.sentence(1.7e9)

@@ -10,12 +10,14 @@ import subprocess
 import threading
 import tracemalloc
 import urllib.request
+import xmlrpc.client
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from unstale.errors import InputError
+from unstale.listings import changelog
 from unstale.listings.packed import unpacked
 from unstale.listings.readers import READERS, read_all, read_listing
 from unstale.listings.records import CollectionMember, ListingEntry, ListingPoll, Told, signal
@@ -147,6 +149,45 @@ def test_package_indexes() -> None:
     assert read("debian", release).entries == (ListingEntry("https://example.org/main/Packages", None, digest),)
 
 
+def test_the_changelog_of_a_package_index() -> None:
+    """As Python's own library writes answers; what it cannot say is refused by row."""
+    rows = [
+        ["Zope.Interface", "5.0", 1714559400, "new release", 41],
+        ["flask", None, 1714559500, "create", 42],
+        ["zope.interface", "5.1", 1714559600, "new release", 44],
+        ["Zope.Interface", "5.1", 1714559700, "add source file", 43],
+        ["short", 1],
+        ["", "1", 2, "x", 45],
+        ["odd", "1", 2, "x", "never"],
+    ]
+    got = read("changelog", xmlrpc.client.dumps((rows,), methodresponse=True, allow_none=True).encode(), f"{SITE}RPC2")
+    assert got.entries == (
+        ListingEntry(f"{SITE}simple/zope-interface/", 1714559600.0, "serial 44"),
+        ListingEntry(f"{SITE}simple/flask/", 1714559500.0, "serial 42"),
+    )
+    assert (got.cursor, got.complete, dict(got.refused)) == ("44", True, {"no row": 3})
+    last = xmlrpc.client.dumps((44,), methodresponse=True).encode()
+    assert (read("changelog", last).cursor, read("changelog", last).entries) == ("44", ())
+    nothing = xmlrpc.client.dumps(([],), methodresponse=True).encode()
+    assert (read("changelog", nothing).cursor, read("changelog", nothing).entries) == (None, ())
+    shape = {"member": "/{name}/{version}/json"}
+    one = xmlrpc.client.dumps(([["a/../b", "1?x", 5, "new release", 9]],), methodresponse=True).encode()
+    (entry,) = read_listing("changelog", one, SITE, now=NOW, options=shape).entries
+    assert entry.address == f"{SITE}a%2F..%2Fb/1%3Fx/json"
+    for refused in (xmlrpc.client.Fault(-32500, "too many requests\n\x85 by you"), ("text",), ({"a": 1},)):
+        answer = xmlrpc.client.dumps(refused, methodresponse=True).encode()
+        with pytest.raises(InputError, match=r"is no changelog|was not given: too many requests by you$"):
+            read("changelog", answer)
+
+
+def test_a_changelog_that_is_full_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changelog, "FULL", 3)
+    rows = [[f"p{k}", "1", 5, "x", k] for k in range(1, 4)]
+    for count, whole in ((2, True), (3, False)):
+        got = read("changelog", xmlrpc.client.dumps((rows[:count],), methodresponse=True).encode())
+        assert (got.complete, got.cursor) == (whole, str(count))
+
+
 def test_tables() -> None:
     rows = b'[{"url": "https://example.org/a", "updated_at": 1714559400, "etag": "x"}]'
     lines = b'{"url": "https://example.org/a", "updated_at": 1714559400, "etag": "x"}\n' * 2
@@ -202,7 +243,13 @@ def test_bombs_are_refused_before_they_are_unpacked() -> None:
     assert tracemalloc.get_traced_memory()[1] < 2**21
     tracemalloc.stop()
     laughs = b'<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><urlset><url><loc>&b;</loc></url></urlset>'
-    for kind, data in (("sitemap", laughs), ("objects", laughs), ("sitemap", b"<a>" * 1000), ("table", b"[" * 100_000)):
+    for kind, data in (
+        ("sitemap", laughs),
+        ("objects", laughs),
+        ("changelog", laughs),
+        ("sitemap", b"<a>" * 1000),
+        ("table", b"[" * 100_000),
+    ):
         with pytest.raises(InputError, match="cannot be read"):
             read(kind, data)
 
