@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unstale.core.threads import by_threads, processors
+from unstale.threads import by_threads, processors
 from unstale.errors import InputError, require, sentence
 
 Floats = NDArray[np.float64]

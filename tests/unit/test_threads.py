@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unstale.core import checks
-from unstale.core.threads import by_threads, processors
+from unstale.threads import by_threads, processors
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
