@@ -10,6 +10,7 @@ from typing import Any
 
 from unstale.adapters.sqlite_catalogue import SqliteCatalogue
 from unstale.adapters.sqlite_claims import column
+from unstale.adapters.sqlite_states import carray
 from unstale.adapters.store_shared import ANSWERS, NEWEST, NUMBER
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Announced, CrewMember, Edition, Head, Recent
@@ -31,11 +32,11 @@ class SqliteShelf(SqliteCatalogue):
 
     def heads(self, sources: Sequence[int]) -> list[Head]:
         """How sources stand now, those that exist."""
-        with self._reading() as db:
+        with self._at_once() as db:
             rows: Any = db.execute(
                 "SELECT b.source, b.latest, b.version, b.last, b.due, b.failures FROM carray(?) w "
-                "CROSS JOIN beliefs b ON b.source = w.value",
-                (column(sources),),
+                "CROSS JOIN states b ON b.id = w.value",
+                (carray(db.places.of_all(sources)),),
             )
             return list(map(Head._make, rows))
 
@@ -72,7 +73,7 @@ class SqliteShelf(SqliteCatalogue):
 
     def announced(self, since: float, after: int, limit: int) -> list[Announced]:
         """Sources with ids above `after` whose copies are as of `since` or later, ids rising."""
-        with self._reading() as db:
+        with self._at_once() as db:
             rows: Any = db.execute(
                 "SELECT b.source, s.address, b.last, b.version, t.digest FROM beliefs b "
                 "JOIN sources s ON s.id = b.source JOIN copies c ON c.source = b.source AND c.version = b.version "
