@@ -15,6 +15,7 @@ import apsw
 import numpy as np
 
 from harness import Table, peak_memory
+from unstale.adapters.sqlite_schema import connect
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Entry, Listing
@@ -36,7 +37,7 @@ def build(path: Path, sources: int) -> float:
         ids = store.add([Listing(f"https://host-{n % 9973}.example/{n:x}", host=f"{n % 9973}") for n in numbers], 0.0)
         store.set_due(ids, rng.uniform(0.0, SPREAD, len(ids)).tolist())
     took = time.perf_counter() - begin
-    with apsw.Connection(str(path)) as db:
+    with connect(path) as db:
         db.execute("UPDATE beliefs SET belief = zeroblob(?), last = 0.0, found = 0.0", (8 * WIDTH,))
     store.close()
     return took

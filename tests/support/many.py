@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 import time
+from pathlib import Path
 
-import apsw
 import numpy as np
 
+from unstale.adapters.sqlite_schema import connect
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.core.learning.learner import HALF_LIVES
 from unstale.core.learning.outlook import WIDTH
@@ -77,7 +78,7 @@ def many(path: str, count: int) -> None:
         )
         for i in range(count)
     )
-    db = apsw.Connection(path)
+    db = connect(Path(path))
     with db:
         db.executemany(
             "UPDATE beliefs SET belief = ?, last = ?, found = ?, due = ?, failures = ? WHERE source = ?", rows

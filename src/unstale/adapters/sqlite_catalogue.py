@@ -78,12 +78,14 @@ class SqliteCatalogue(SqliteFile):
             "paused = ?": (None if paused is None else int(paused),),
             # Most have none, and opening them takes as long as all the rest.
             "options IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(options, '$.tags') WHERE value = ?)": (tag,),
-            "id IN (SELECT source FROM beliefs WHERE (failures > 0) = ?)": (None if failing is None else int(failing),),
+            "id IN (SELECT source FROM states b WHERE (failures > 0) = ? AND b.id = place(source))": (
+                None if failing is None else int(failing),
+            ),
             named: (*options, *options) if options else (None,),
         }
         given = {clause: values for clause, values in asked.items() if values != (None,)}
         where = " AND ".join(["id > ?", *given])
-        with self._reading() as db:
+        with self._at_once() as db:
             rows: Any = db.execute(
                 f"SELECT id FROM sources WHERE {where} ORDER BY id LIMIT ?",
                 (after, *(value for values in given.values() for value in values), limit),
@@ -101,13 +103,14 @@ class SqliteCatalogue(SqliteFile):
 
     def hosts(self) -> list[HostCount]:
         """Each host that has sources, by name."""
-        with self._reading() as db:
+        with self._at_once() as db:
             # Those who fail are few: only they are looked up.
             rows: Any = db.execute(
                 "SELECT h.name, n.listed, n.paused, coalesce(f.failing, 0) "
                 "FROM (SELECT host, count(*) AS listed, sum(paused) AS paused FROM sources GROUP BY host) n "
-                "JOIN hosts h ON h.id = n.host LEFT JOIN (SELECT s.host, count(*) AS failing FROM beliefs b "
-                "CROSS JOIN sources s ON s.id = b.source WHERE b.failures > 0 AND NOT s.paused GROUP BY s.host) f "
+                "JOIN hosts h ON h.id = n.host LEFT JOIN (SELECT s.host, count(*) AS failing FROM states b "
+                "CROSS JOIN sources s ON s.id = b.source WHERE b.failures > 0 AND b.id = place(b.source) "
+                "AND NOT s.paused GROUP BY s.host) f "
                 "ON f.host = n.host ORDER BY h.name"
             ).fetchall()
         return [HostCount(*row) for row in rows]

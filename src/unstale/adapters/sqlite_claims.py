@@ -9,13 +9,15 @@ from operator import itemgetter
 from typing import Any
 
 import apsw
+import numpy as np
 
+from unstale.adapters.sqlite_states import StoreConnection, carray
 from unstale.ports import Claim, Entry
 
 #: what a claim tells of its source, in the order of its fields but for the token
 _DETAILS = (
     "SELECT s.id, s.address, s.kind, b.due, s.options, b.last, b.failures, b.latest, b.version, "
-    "c.etag, c.last_modified, c.fingerprint FROM carray(?) w CROSS JOIN beliefs b ON b.source = w.value "
+    "c.etag, c.last_modified, c.fingerprint FROM carray(?) w CROSS JOIN states b ON b.id = w.value "
     "CROSS JOIN sources s ON s.id = b.source LEFT JOIN copies c ON c.source = b.source AND c.version = b.version "
     "WHERE b.due <= ? AND NOT s.paused AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.source = b.source)"
 )
@@ -23,20 +25,22 @@ _FOREMOST = " ORDER BY b.due, b.source LIMIT ?"
 
 
 def claim(
-    db: apsw.Connection, now: float, limit: int, lease: float, owner: str, among: Sequence[int] | None
+    db: StoreConnection, now: float, limit: int, lease: float, owner: str, among: Sequence[int] | None
 ) -> list[Claim]:
     """Up to so many sources that are due, longest overdue first; claims whose time is over have ended before."""
     expired = db.execute(
         "DELETE FROM leases WHERE claimed_until <= ? OR claimed_until > ? RETURNING source", (now, now + lease)
     ).fetchall()
-    asked = [source for source, _ in _head(db, now, limit)] if among is None else {int(source) for source in among}
+    some = [source for source, _ in _head(db, now, limit)] if among is None else among
+    # In the order of sources, which lie in it.
+    asked = db.places.of_all(np.unique(np.asarray(some, dtype=np.int64)))
     # One statement for all: starting one per source costs ten times what it reads.
     rows: list[Any] = []
     if len(asked) > limit:
-        rows = db.execute(_DETAILS + _FOREMOST, (column(sorted(asked)), now, limit)).fetchall()
-    elif asked:
+        rows = db.execute(_DETAILS + _FOREMOST, (carray(asked), now, limit)).fetchall()
+    elif len(asked):
         # All of them: sorting wide rows costs SQLite a quarter of reading them.
-        rows = db.execute(_DETAILS, (column(sorted(asked)), now)).fetchall()
+        rows = db.execute(_DETAILS, (carray(asked), now)).fetchall()
         rows.sort(key=itemgetter(3, 0))
     first = db.execute("SELECT value FROM counters WHERE name = 'claimed'").get or 0
     count(db, {"expired": len(expired), "claimed": len(rows)})
@@ -69,8 +73,12 @@ def spend(db: apsw.Connection, entries: Sequence[Entry]) -> set[int]:
 
 
 def _head(db: apsw.Connection, now: float, limit: int) -> list[Any]:
+    # Who is due is looked for first: of all others nothing else need be known.
     return db.execute(
-        "SELECT source, due FROM sched WHERE due <= ? ORDER BY due, source LIMIT ?", (now, limit)
+        "SELECT b.source, b.due FROM states b CROSS JOIN sources s ON s.id = b.source WHERE b.due <= ? "
+        "AND b.id = place(b.source) AND NOT s.paused "
+        "AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.source = b.source) ORDER BY b.due, b.source LIMIT ?",
+        (now, limit),
     ).fetchall()
 
 

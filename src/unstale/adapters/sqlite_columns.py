@@ -2,7 +2,7 @@
 
 Rules of this file:
 1. The fleet is read table by table, each in the order in which it lies in the file: looking up a row of one table for
-   every row of another takes longer than all the rest.
+   every row of another takes longer than all the rest. States lie in the order of polls, old ones between the newest.
 2. Most sources are listed alike, and do not fail: only of the others is read what is otherwise.
 3. Beliefs are joined by SQLite, many at a time: an object of Python for each would take longer than reading them.
 """
@@ -18,9 +18,10 @@ import apsw
 import numpy as np
 
 from unstale.adapters.sqlite_claims import column
+from unstale.adapters.sqlite_states import StoreConnection
 from unstale.adapters.sqlite_tables import COST
 from unstale.core.checks import Floats
-from unstale.keeper.scheduler import Integers
+from unstale.keeper.scheduler import Bits, Integers
 from unstale.ports import FleetColumns, Price, widened
 
 #: rows that are turned into columns at a time: more no longer fit the processor's cache
@@ -36,7 +37,7 @@ _LISTED, _MADE_OF = (
 PRICE = ", ".join(Price.__slots__)
 
 
-def whole_fleet(db: apsw.Connection, width: int) -> FleetColumns:
+def whole_fleet(db: StoreConnection, width: int) -> FleetColumns:
     """Everybody, ids rising. Inside a transaction."""
     count: int = db.execute("SELECT count(*) FROM sources").get
     usual: Any = db.execute(f"SELECT {_LISTED} FROM sources LIMIT 1").fetchone() or (0,) * 6
@@ -48,14 +49,12 @@ def whole_fleet(db: apsw.Connection, width: int) -> FleetColumns:
         among, rows = (last, int(part[-1, 0])), slice(begin, begin + len(part))
         whole[:2, rows] = part.T
         _listed_otherwise(db, among, whole[:, rows], numbers[:, rows])
-        here = _known(db, among, whole[:, rows], numbers[:, rows], beliefs[rows])
-        if not isinstance(here, slice):
-            # Of a damaged store: whoever is in one table alone is nobody.
-            rows = slice(begin, begin + len(here))
-            whole[:, rows], numbers[:, rows] = whole[:, begin + here], numbers[:, begin + here]
-            beliefs[rows] = beliefs[begin + here]
         begin, last = rows.stop, among[1]
-    return _standing(db, whole[:, :begin], numbers[:, :begin], beliefs[:begin])
+    known = _known(db, whole, numbers, beliefs)
+    if not known.all():
+        # Of a damaged store: whoever is in one table alone is nobody.
+        whole, numbers, beliefs = whole[:, known], numbers[:, known], beliefs[known]
+    return _standing(db, whole, numbers, beliefs)
 
 
 def _rows(db: apsw.Connection, asked: str, among: tuple[int, int], columns: int, kind: Any = np.int64) -> Any:
@@ -74,53 +73,43 @@ def _listed_otherwise(db: apsw.Connection, among: tuple[int, int], whole: Intege
     whole[2, rows], numbers[:5, rows] = paused, listed
 
 
-def _known(
-    db: apsw.Connection, among: tuple[int, int], whole: Integers, numbers: Floats, beliefs: Floats
-) -> Integers | slice:
-    """What is known of a part, and the rows of those of whom anything is: all of them, but of a damaged store."""
-    # Ids are exact as floats.
-    times = _rows(
-        db,
-        "SELECT source, due, last, found FROM beliefs WHERE source > ? AND source <= ? ORDER BY source",
-        among,
-        4,
-        np.float64,
-    )
-    source = times[:, 0].astype(np.int64)
-    here: Integers | slice = slice(None)
-    there = here
-    if not np.array_equal(whole[0], source):
-        here, there = np.flatnonzero(np.isin(whole[0], source)), np.flatnonzero(np.isin(source, whole[0]))
-    numbers[5:, here] = times[there, 1:].T
-    # As text its bytes stay what they are, and texts are what SQLite joins; a range of a table is read by its key.
-    blobs, known, least, most, failing = db.execute(
-        "SELECT CAST(group_concat(CAST(belief AS TEXT), '') AS BLOB), count(belief), min(length(belief)), "
-        "max(length(belief)), total(failures != 0) FROM beliefs WHERE source > ? AND source <= ?",
-        among,
-    ).get
-    if failing:
-        few = _rows(
-            db,
-            "SELECT source, failures FROM beliefs WHERE source > ? AND source <= ? AND failures != 0",
+def _known(db: StoreConnection, whole: Integers, numbers: Floats, beliefs: Floats) -> Bits:
+    """What is known of everybody; of whom anything is."""
+    known, width = np.zeros(whole.shape[1], np.bool_), beliefs.shape[1]
+    if not len(known):
+        return known
+    begin: int = db.execute("SELECT min(id) - 1 FROM states").get or 0
+    while begin < db.places.last:
+        among, begin = (begin, begin + _PART), begin + _PART
+        # Numbers are exact as floats.
+        columns = "id, source, due, last, found, failures"
+        asked = f"SELECT {columns} FROM states WHERE id > ? AND id <= ? ORDER BY id"
+        states = _rows(db, asked, among, 6, np.float64)
+        source = states[:, 1].astype(np.int64)
+        rows = np.minimum(np.searchsorted(whole[0], source), len(known) - 1)
+        newest = db.places.newest(states[:, 0].astype(np.int64), source) & (whole[0, rows] == source)
+        rows = rows[newest]
+        known[rows], numbers[5:, rows], whole[3, rows] = True, states[newest, 2:5].T, states[newest, 5]
+        # As text its bytes stay what they are, and texts are what SQLite joins; a range of a table is read by its key.
+        blobs, told, least, most = db.execute(
+            "SELECT CAST(group_concat(CAST(belief AS TEXT), '') AS BLOB), count(belief), min(length(belief)), "
+            "max(length(belief)) FROM states WHERE id > ? AND id <= ?",
             among,
-            2,
-        )
-        few = few[np.isin(few[:, 0], whole[0])]
-        whole[3, np.searchsorted(whole[0], few[:, 0])] = few[:, 1]
-    if known and not (known == len(source) and least == most == 8 * beliefs.shape[1]):
-        asked = "SELECT belief FROM beliefs WHERE source > ? AND source <= ? ORDER BY source"
-        each: Any = db.execute(asked, among).fetchall()
-        blobs = _joined([belief for (belief,) in each], beliefs.shape[1])
-    if known:
-        beliefs[here] = np.frombuffer(blobs).reshape(-1, beliefs.shape[1])[there]
-    return here
+        ).get
+        if told and not (told == len(states) and least == most == 8 * width):
+            asked = "SELECT belief FROM states WHERE id > ? AND id <= ? ORDER BY id"
+            each: Any = db.execute(asked, among).fetchall()
+            blobs = _joined([belief for (belief,) in each], width)
+        if told:
+            beliefs[rows] = np.frombuffer(blobs).reshape(-1, width)[newest]
+    return known
 
 
-def some_sources(db: apsw.Connection, sources: Sequence[int], width: int) -> FleetColumns:
+def some_sources(db: StoreConnection, sources: Sequence[int], width: int) -> FleetColumns:
     """Those of these that there are, ids rising. Inside a transaction."""
     rows = db.execute(
-        f"SELECT id, host, paused, failures, weight, {COST}, shortest, longest, cost, due, last, found, belief "
-        "FROM carray(?) w CROSS JOIN sources s ON s.id = w.value CROSS JOIN beliefs b ON b.source = w.value",
+        f"SELECT s.id, host, paused, failures, weight, {COST}, shortest, longest, cost, due, last, found, belief "
+        "FROM carray(?) w CROSS JOIN sources s ON s.id = w.value CROSS JOIN states b ON b.id = place(s.id)",
         (column(sorted({int(source) for source in sources})),),
     ).fetchall()
     return _standing(db, *_read(iter(rows), len(rows), 4, 8, width))

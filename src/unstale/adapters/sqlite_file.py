@@ -13,6 +13,7 @@ from threading import RLock
 import apsw
 
 from unstale.adapters.sqlite_schema import connect_reading
+from unstale.adapters.sqlite_states import StoreConnection
 from unstale.errors import StoreError, StoreLostError, sentence
 from unstale.frozen import dataclass
 
@@ -29,7 +30,7 @@ class SqliteFile:
         #: SQLite's handle is one thread's at a time
         self._in_use, self._moved = RLock(), 0
         with worded(self.path, opening=True):
-            self._db: apsw.Connection | None = self._connect()
+            self._db: StoreConnection | None = self._connect()
             self._file = _File.of(self.path)
             self._log, self._edition = _log_of(self._db), _Head.of(self._db).edition
 
@@ -54,21 +55,22 @@ class SqliteFile:
                 with worded(self.path):
                     db.close()
 
-    def _connect(self) -> apsw.Connection:
+    def _connect(self) -> StoreConnection:
         return connect_reading(self.path)
 
     @contextmanager
-    def _at_once(self) -> Iterator[apsw.Connection]:
-        """Several reads of one instant."""
+    def _at_once(self) -> Iterator[StoreConnection]:
+        """Several reads of one instant; whatever asks how sources stand is one of several."""
         with self._reading() as db:
             db.execute("BEGIN")
             try:
+                db.places.catch_up(db)
                 yield db
             finally:
                 db.execute("ROLLBACK")
 
     @contextmanager
-    def _reading(self) -> Iterator[apsw.Connection]:
+    def _reading(self) -> Iterator[StoreConnection]:
         with self._in_use:
             if self._db is None:
                 raise StoreError(sentence("store", repr(str(self.path)), "is closed", "open it again"))

@@ -9,13 +9,14 @@ from typing import Any
 import apsw
 
 from unstale.adapters.sqlite_claims import count, end_claims
+from unstale.adapters.sqlite_states import StoreConnection, settle
 from unstale.adapters.store_checks import refuse_duplicates
 from unstale.adapters.store_shared import counts_otherwise
 from unstale.ports import Listing
 
 
 def add(
-    db: apsw.Connection, listings: Sequence[Listing], options: Sequence[str | None], now: float, *, refuse: bool
+    db: StoreConnection, listings: Sequence[Listing], options: Sequence[str | None], now: float, *, refuse: bool
 ) -> list[int]:
     """Add all; their ids. Known addresses are refused, or take the new listing."""
     following = (db.execute("SELECT value FROM counters WHERE name = 'added'").get or 0) + 1
@@ -67,10 +68,11 @@ def add(
     if new:
         # Their ids follow each other, after all that were given out before.
         db.execute(
-            "INSERT INTO beliefs(source, due, last, found, failures, latest, version, belief) "
-            "SELECT id, ?, ?, ?, 0, 0, 0, NULL FROM sources WHERE id >= ?",
+            "INSERT INTO states(source, due, last, found, failures, latest, version, belief) "
+            "SELECT id, ?, ?, ?, 0, 0, 0, NULL FROM sources WHERE id >= ? ORDER BY id",
             (now, -math.inf, -math.inf, new[0][0]),
         )
+        settle(db, len(new))
     _judge_anew(db, anew)
     # Of those that are there twice the last word counts.
     last = dict(zip(ids, listings, strict=True)) if replaced else {}

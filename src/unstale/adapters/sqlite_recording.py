@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import apsw
 
+from unstale.adapters.sqlite_states import StoreConnection, append, carray
 from unstale.adapters.store_checks import LONGEST_REASON
 from unstale.adapters.store_shared import NUMBER, answered, elapsed
 from unstale.keeper.outcomes import Answer
@@ -38,14 +40,17 @@ def observe(db: apsw.Connection, entries: Sequence[Entry], epoch: int) -> None:
     )
 
 
-def stand(db: apsw.Connection, entries: Sequence[Entry], versions: Sequence[int]) -> None:
+def stand(db: StoreConnection, entries: Sequence[Entry], versions: Sequence[int]) -> None:
     """How sources stand after their polls, with these versions of them kept, and until when they wait."""
-    db.executemany(
-        "UPDATE beliefs SET due = ?, last = ?, found = min(?, coalesce(?, found)), failures = ?, latest = ?, "
-        "version = ?, belief = coalesce(?, belief) WHERE source = ?",
+    found = dict(_before(db, "found", entries))
+    beliefs = dict(_before(db, "belief", [e for e in entries if e.belief is None]))
+    append(
+        db,
         [
-            (e.due, *_after(e), e.claim.token, version, e.belief, e.claim.source)
+            _after(e, version, found[e.claim.source], beliefs.get(e.claim.source))
             for e, version in zip(entries, versions, strict=True)
+            # Of a damaged store: who was nowhere stays nowhere.
+            if e.claim.source in found
         ],
     )
     db.executemany(
@@ -60,9 +65,23 @@ def measure_in(db: apsw.Connection, unit: bytes) -> None:
         db.execute("UPDATE sources SET learned = NULL WHERE learned IS NOT NULL")
 
 
-def _after(entry: Entry) -> tuple[float, float, float | None, int]:
+def _before(db: StoreConnection, column: str, entries: Sequence[Entry]) -> Any:
+    """What is known of the sources of these in a column, each with its source."""
+    if not entries:
+        return ()
+    return db.execute(
+        f"SELECT source, {column} FROM carray(?) w CROSS JOIN states ON id = w.value",
+        (carray(db.places.of_all([e.claim.source for e in entries])),),
+    )
+
+
+def _after(entry: Entry, version: int, found: float, belief: bytes | None) -> tuple[Any, ...]:
+    """The state of a source after a poll, of which this was known before."""
+    at, claim = entry.polled_at, entry.claim
     if entry.answer is Answer.UNCHANGED:
         # As nearly always; the same as below.
-        return entry.polled_at, entry.polled_at, None, 0
-    made = answered(entry)
-    return made.last, made.bound, made.found, made.failures
+        stands: tuple[Any, ...] = at, min(at, found), 0
+    else:
+        made = answered(entry)
+        stands = made.last, min(made.bound, found if made.found is None else made.found), made.failures
+    return claim.source, entry.due, *stands, claim.token, version, belief if entry.belief is None else entry.belief

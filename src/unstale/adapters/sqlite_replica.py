@@ -39,7 +39,7 @@ class SqliteReplica(SqliteShelf):
 
     def observations(self, source: int, limit: int = 1000) -> list[Observation]:
         """What polls taught, newest first: a walk along the chain from the newest one."""
-        with self._reading() as db:
+        with self._at_once() as db:
             rows: Any = db.execute(
                 "WITH RECURSIVE chain"
                 "(token, source, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch, told) AS ("
@@ -93,7 +93,7 @@ class SqliteReplica(SqliteShelf):
 
     def held(self, addresses: Sequence[str]) -> dict[str, Holding]:
         """What is held of those that are sources and not paused, by address."""
-        with self._reading() as db:
+        with self._at_once() as db:
             rows: Any = db.executemany(
                 "SELECT s.address, s.id, b.last, t.digest FROM sources s JOIN beliefs b ON b.source = s.id "
                 "LEFT JOIN copies c ON c.source = s.id LEFT JOIN contents t ON t.id = c.content "
@@ -124,7 +124,7 @@ class SqliteReplica(SqliteShelf):
         """What is wrong with the file, a sentence each: SQLite's own check, every copy against its SHA-256, and every
         source that nobody would ever poll again.
         """
-        with self._reading() as db:
+        with self._at_once() as db:
             rows: Any = db.execute("PRAGMA integrity_check").fetchall()
             problems = [str(text) for (text,) in rows if text != "ok"]
             problems += [

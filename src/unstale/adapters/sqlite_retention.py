@@ -13,6 +13,7 @@ from typing import Any
 import apsw
 
 from unstale.adapters import sqlite_epochs
+from unstale.adapters.sqlite_states import StoreConnection, settle
 from unstale.adapters.store_shared import first_in_stretch
 from unstale.ports import Entry
 
@@ -90,15 +91,16 @@ class Retention:
 
 def checkpoint(db: apsw.Connection, entries: Iterable[Entry], horizon: float) -> None:
     """Keep the belief as it was before these polls, where they are a source's first in a new stretch of time."""
-    first = [(e.claim.source,) for e in entries if first_in_stretch(e, horizon)]
+    first = [(e.claim.source,) for e in entries if e.claim.latest and first_in_stretch(e, horizon)]
     if first:
         db.executemany(_FOLD + "source = ?", first)
 
 
-def forget(db: apsw.Connection, sources: Iterable[int]) -> None:
+def forget(db: StoreConnection, sources: Iterable[int]) -> None:
     """Begin beliefs anew, and remember from which observation on. Inside a transaction."""
     which = [(int(source),) for source in sources]
     db.executemany("UPDATE beliefs SET belief = NULL WHERE source = ?", which)
+    settle(db, len(which))
     db.executemany(_FOLD + "source = ?", which)
 
 

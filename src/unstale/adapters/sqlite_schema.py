@@ -13,6 +13,7 @@ from pathlib import Path
 
 import apsw
 
+from unstale.adapters.sqlite_states import StoreConnection
 from unstale.adapters.sqlite_tables import MIGRATIONS
 from unstale.errors import OlderStoreError, StoreError, sentence
 
@@ -35,7 +36,7 @@ def safe(version: tuple[int, ...]) -> bool:
     return version[:3] != (3, 52, 0)
 
 
-def connect_reading(path: Path) -> apsw.Connection:
+def connect_reading(path: Path) -> StoreConnection:
     """An open store file that this connection cannot change in any way, nor make; also where nothing can be written."""
     try:
         db = _open(path, apsw.SQLITE_OPEN_READONLY)
@@ -57,7 +58,7 @@ def connect_reading(path: Path) -> apsw.Connection:
     return db
 
 
-def connect(path: Path, *, create: bool = True) -> apsw.Connection:
+def connect(path: Path, *, create: bool = True) -> StoreConnection:
     """An open, migrated store file: WAL, and every commit on the disk before it returns."""
     if str(path) == ":memory:":
         # SQLite takes this name for no file at all, and is refused below for having no log.
@@ -99,7 +100,7 @@ def _name(draft: Path, path: Path) -> None:
             os.close(folder)
 
 
-def _connect(path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
+def _connect(path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> StoreConnection:
     db = _open(path, flags)
     try:
         mode = db.execute("PRAGMA journal_mode = WAL").get
@@ -122,7 +123,7 @@ def _connect(path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connec
     return db
 
 
-def _open(path: Path, flags: int) -> apsw.Connection:
+def _open(path: Path, flags: int) -> StoreConnection:
     library = apsw.sqlite_lib_version()
     if not safe(tuple(int(part) for part in library.split("."))):
         raise StoreError(
@@ -139,7 +140,7 @@ def _open(path: Path, flags: int) -> apsw.Connection:
     if not flags & apsw.SQLITE_OPEN_CREATE and not path.stat().st_size and not _has_log(path):
         rule, remedy = "is empty, it holds no store any more", "restore a backup, or remove the file to begin anew"
         raise StoreError(sentence("store", repr(str(path)), rule, remedy))
-    db = apsw.Connection(str(path), flags=flags)
+    db = StoreConnection(str(path), flags=flags)
     try:
         db.set_busy_timeout(PATIENCE)
         _recognise(db, path)
@@ -149,16 +150,16 @@ def _open(path: Path, flags: int) -> apsw.Connection:
     return db
 
 
-def _open_unwritable(path: Path) -> apsw.Connection:
+def _open_unwritable(path: Path) -> StoreConnection:
     """A store file where not even the index of its log can be written: nobody else writes there, so none is needed."""
     if _has_log(path):
         # Without locks the connection may be alone with the log, and keeps the index of it in memory.
         own = "win32-none" if os.name == "nt" else "unix-none"
-        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY, vfs=own)
+        db = StoreConnection(str(path), flags=apsw.SQLITE_OPEN_READONLY, vfs=own)
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
     else:
         place = f"{path.absolute().as_uri()}?immutable=1"
-        db = apsw.Connection(place, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        db = StoreConnection(place, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
         _recognise(db, path)
     except BaseException:

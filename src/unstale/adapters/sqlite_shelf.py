@@ -10,15 +10,13 @@ from typing import Any
 
 from unstale.adapters.sqlite_catalogue import SqliteCatalogue
 from unstale.adapters.sqlite_claims import column
-from unstale.adapters.sqlite_standing import ToldHeads
+from unstale.adapters.sqlite_standing import ToldHeads, heads
 from unstale.adapters.store_shared import ANSWERS, NEWEST, NUMBER
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Announced, CrewMember, Edition, Head, Recent, unlike
+from unstale.ports import Announced, CrewMember, Edition, Head, Recent
 
 #: bytes of the index's two headers, see sqlite.org/walformat.html
 _HEADERS = 96
-#: so few sources are read themselves: nothing is kept of what was told of them
-_FEW = 16
 
 
 class SqliteShelf(SqliteCatalogue):
@@ -35,21 +33,14 @@ class SqliteShelf(SqliteCatalogue):
 
     def heads(self, sources: Sequence[int]) -> list[Head]:
         """How sources stand now, those that exist."""
-        with self._reading() as db:
-            rows: Any = db.execute(
-                "SELECT b.source, b.latest, b.version, b.last, b.due, b.failures FROM carray(?) w "
-                "CROSS JOIN beliefs b ON b.source = w.value",
-                (column(sources),),
-            )
-            return list(map(Head._make, rows))
+        with self._at_once() as db:
+            return heads(db, sources)
 
     def heads_unlike(self, told: Mapping[int, Head]) -> tuple[list[Head], list[int]]:
         """Of sources that stood so: those that stand otherwise now, and those that are gone."""
-        if len(told) < _FEW:
-            return unlike(self.heads(list(told)), told)
-        with self._reading() as db:
-            self._told = self._told or ToldHeads(db)
-            return self._told.unlike(told)
+        with self._at_once() as db:
+            self._told = self._told or ToldHeads()
+            return self._told.unlike(db, told)
 
     def editions(self, wanted: Sequence[tuple[int, int]]) -> list[Edition | None]:
         """Versions without their bytes, in the order asked."""
@@ -80,7 +71,7 @@ class SqliteShelf(SqliteCatalogue):
 
     def announced(self, since: float, after: int, limit: int) -> list[Announced]:
         """Sources with ids above `after` whose copies are as of `since` or later, ids rising."""
-        with self._reading() as db:
+        with self._at_once() as db:
             rows: Any = db.execute(
                 "SELECT b.source, s.address, b.last, b.version, t.digest FROM beliefs b "
                 "JOIN sources s ON s.id = b.source JOIN copies c ON c.source = b.source AND c.version = b.version "

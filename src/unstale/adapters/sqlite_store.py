@@ -28,6 +28,7 @@ from unstale.adapters import (
     sqlite_members,
     sqlite_outbox,
     sqlite_recording,
+    sqlite_states,
 )
 from unstale.adapters.feed_versions import told_by, untaken
 from unstale.adapters.sqlite_claims import count, end_claims, spend
@@ -35,6 +36,7 @@ from unstale.adapters.sqlite_columns import PRICE
 from unstale.adapters.sqlite_replica import SqliteReplica
 from unstale.adapters.sqlite_retention import Retention, checkpoint, drop_old, forget
 from unstale.adapters.sqlite_schema import connect
+from unstale.adapters.sqlite_states import StoreConnection
 from unstale.adapters.store_checks import (
     check_claim,
     check_due,
@@ -92,11 +94,12 @@ class SqliteStore(SqliteReplica):
                 which,
             )
             sqlite_epochs.release(db, stamps)
-            for table in ("copies", "entries", "beliefs", "checkpoints"):
+            for table in ("copies", "entries", "checkpoints"):
                 db.executemany(f"DELETE FROM {table} WHERE source = ?", which)
-            gone = len(db.executemany("DELETE FROM sources WHERE id = ? RETURNING id", which).fetchall())
+            gone: Any = db.executemany("DELETE FROM sources WHERE id = ? RETURNING id", which).fetchall()
+            sqlite_states.end(db, [source for (source,) in gone])
             count(db, {"edited": bool(gone)})
-        return gone
+        return len(gone)
 
     def claim(
         self, now: float, limit: int, *, lease: float, owner: str, among: Sequence[int] | None = None
@@ -108,7 +111,7 @@ class SqliteStore(SqliteReplica):
 
     def waiting(self, until: float) -> list[tuple[int, float]]:
         """Who waits and is due by then, longest overdue first."""
-        with self._reading() as db:
+        with self._at_once() as db:
             return sqlite_claims.waiting(db, until)
 
     def record(
@@ -183,6 +186,7 @@ class SqliteStore(SqliteReplica):
         moved = [(float(time), int(s), old) for s, time, old in zip(sources, due, before, strict=True)]
         with self._writing() as db:
             db.executemany("UPDATE beliefs SET due = ?1 WHERE source = ?2 AND due = coalesce(?3, due)", moved)
+            sqlite_states.settle(db, len(moved))
 
     def distrust(self, copies: Sequence[tuple[int, int]]) -> None:
         """What is held of these sources and versions is damaged: it is asked for anew."""
@@ -234,7 +238,7 @@ class SqliteStore(SqliteReplica):
                 self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         super().close()
 
-    def _connect(self) -> apsw.Connection:
+    def _connect(self) -> StoreConnection:
         return connect(self.path, create=self._create)
 
     def _keep(self, db: apsw.Connection, entry: Entry, body: Body) -> tuple[int, bytes | None]:
@@ -250,14 +254,16 @@ class SqliteStore(SqliteReplica):
         )
 
     @contextmanager
-    def _writing(self) -> Iterator[apsw.Connection]:
+    def _writing(self) -> Iterator[StoreConnection]:
         with self._reading() as db:
             self.check_file()
             try:
                 db.execute("BEGIN IMMEDIATE")
+                db.places.catch_up(db)
                 yield db
                 db.execute("COMMIT")
             except BaseException as error:
+                db.places.forget()
                 broken = isinstance(error, apsw.IOError | apsw.CorruptError)
                 if broken:
                     self._db = None

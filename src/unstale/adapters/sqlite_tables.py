@@ -121,7 +121,37 @@ _V8 = """
 CREATE TABLE edits(number INTEGER PRIMARY KEY, at REAL NOT NULL, who TEXT NOT NULL, what TEXT NOT NULL) STRICT;
 """
 
+_V9 = """
+-- How sources stand, appended; `place(source)`, which our connections know, is the newest of each: see `sqlite_states`.
+-- A row for each source, changed where it lay, was a page of its own to write in nearly every poll of a large fleet.
+CREATE TABLE states(
+    id INTEGER PRIMARY KEY, source INTEGER NOT NULL, due REAL NOT NULL, last REAL NOT NULL, found REAL NOT NULL,
+    failures INTEGER NOT NULL, latest INTEGER NOT NULL, version INTEGER NOT NULL, belief BLOB
+) STRICT;
+INSERT INTO states(source, due, last, found, failures, latest, version, belief)
+SELECT source, due, last, found, failures, latest, version, belief FROM beliefs ORDER BY source;
+DROP VIEW sched;
+DROP TABLE beliefs;
+-- the newest states of each so many sources, all states up to one looked at
+CREATE TABLE places(chunk INTEGER PRIMARY KEY, upto INTEGER NOT NULL, states BLOB NOT NULL) STRICT;
+CREATE VIEW beliefs(source, due, last, found, failures, latest, version, belief) AS
+SELECT s.id, b.due, b.last, b.found, b.failures, b.latest, b.version, b.belief
+FROM sources s CROSS JOIN states b ON b.id = place(s.id);
+CREATE TRIGGER belief_added INSTEAD OF INSERT ON beliefs BEGIN
+    INSERT INTO states(source, due, last, found, failures, latest, version, belief) VALUES
+    (new.source, new.due, new.last, new.found, new.failures, new.latest, new.version, new.belief);
+    SELECT placed(new.source, last_insert_rowid());
+END;
+CREATE TRIGGER belief_moved INSTEAD OF UPDATE ON beliefs BEGIN
+    INSERT INTO states(source, due, last, found, failures, latest, version, belief) VALUES
+    (old.source, new.due, new.last, new.found, new.failures, new.latest, new.version, new.belief);
+    SELECT placed(old.source, last_insert_rowid());
+END;
+CREATE VIEW sched(due, source) AS SELECT b.due, b.source FROM beliefs b CROSS JOIN sources s ON s.id = b.source
+WHERE NOT s.paused AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.source = b.source);
+"""
+
 #: what a poll of a source costs: what is stated, or what was found
 COST = "CASE WHEN cost = 1 THEN coalesce(learned, cost) ELSE cost END"
 #: the step from version i to version i + 1
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7, _V8)
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7, _V8, _V9)

@@ -8,8 +8,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unstale.threads import by_threads, processors
 from unstale.errors import InputError, require, sentence
+from unstale.threads import by_threads, processors
 
 Floats = NDArray[np.float64]
 #: budgets, weights, costs, rates and caps end here: products of three of them are still doubles

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-import apsw
 import numpy as np
 import pytest
 
 from unstale.adapters import sqlite_columns
+from unstale.adapters.sqlite_schema import connect
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.ports import FleetColumns, Listing
 
@@ -38,8 +38,8 @@ def test_whoever_is_listed_otherwise_than_the_first_keeps_its_numbers(tmp_path: 
 def test_a_source_in_one_table_alone_is_left_out(tmp_path: Path) -> None:
     with closing(SqliteStore(tmp_path / "fleet.db")) as store:
         ids = store.add([Listing(f"https://a.example/{i}", weight=float(i)) for i in range(6)], 0.0)
-        with closing(apsw.Connection(str(tmp_path / "fleet.db"))) as db:
-            db.execute("DELETE FROM beliefs WHERE source = ?", (ids[1],))
+        with closing(connect(tmp_path / "fleet.db")) as db:
+            db.execute("DELETE FROM states WHERE source = ?", (ids[1],))
             db.execute("DELETE FROM sources WHERE id = ?", (ids[4],))
         fleet = store.fleet(3)
     assert fleet.source.tolist() == [ids[0], ids[2], ids[3], ids[5]]
@@ -60,7 +60,7 @@ def test_beliefs_of_any_length_and_none_are_read_as_they_are_one_by_one(
             (rng.normal(size=length).tobytes() if length else None, float(i), i % 5 if 200 < i < 210 else 0, source)
             for i, (source, length) in enumerate(zip(ids, lengths, strict=True))
         ]
-        with closing(apsw.Connection(str(tmp_path / "fleet.db"))) as db:
+        with closing(connect(tmp_path / "fleet.db")) as db:
             db.executemany("UPDATE beliefs SET belief = ?, due = ?, failures = ? WHERE source = ?", known)
         fleet, one_by_one = store.fleet(3), store.columns_of(ids, 3)
     for name in FleetColumns.__slots__:

@@ -444,7 +444,7 @@ def test_a_backup_is_a_whole_store_taken_while_another_writes(store: SqliteStore
     other = SqliteStore(store.path)
     assert other._db is not None
     other._db.execute("BEGIN IMMEDIATE")
-    other._db.execute("DELETE FROM beliefs")
+    other._db.execute("DELETE FROM states")
     target = tmp_path / "backup.db"
     store.backup(target)
     other._db.execute("COMMIT")

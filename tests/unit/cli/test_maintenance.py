@@ -7,12 +7,12 @@ import re
 import time
 from pathlib import Path
 
-import apsw
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from support.kept_store import HOUR, keep
+from unstale.adapters.sqlite_schema import connect
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.maintenance import backup, doctor
 from unstale.core.learning.state import WIDTH
@@ -50,7 +50,7 @@ def findings(store: Path, *args: str) -> list[str]:
 
 
 def hurt(store: Path, *statements: str) -> None:
-    db = apsw.Connection(str(store))
+    db = connect(store)
     for statement in statements:
         db.execute(statement)
     db.close()
@@ -92,7 +92,7 @@ def test_with_an_engine_running_all_is_well(store: Path) -> None:
 
 
 def test_a_belief_that_no_poll_taught_is_found_and_measured(store: Path) -> None:
-    db = apsw.Connection(str(store))
+    db = connect(store)
     row = np.frombuffer(db.execute("SELECT belief FROM beliefs WHERE source = 5").get).copy()
     row[0] += 0.25
     db.execute("UPDATE beliefs SET belief = ? WHERE source = 5", (row.tobytes(),))
@@ -130,7 +130,7 @@ def test_replaying_goes_on_from_a_checkpoint_when_old_polls_are_gone(tmp_path: P
             "due times of 3 sources lie beyond any wait",
         ),
         ("INSERT INTO counters VALUES ('untold', 1200)", "1,200 changes were dropped before everybody was told"),
-        ("DELETE FROM beliefs WHERE source = 5", "source 5 is neither waiting nor claimed"),
+        ("DELETE FROM states WHERE source = 5", "source 5 is neither waiting nor claimed"),
         (
             "UPDATE settings SET value = x'00' WHERE name = 'learner'",
             "was stored by another version: it is learned anew",
