@@ -26,7 +26,11 @@ PIPE = 80
 
 
 class _Quiet(Console):
-    """A console that leaves it to the command what becomes of an answer that nobody reads on."""
+    """A console that leaves it to the command what becomes of an answer that nobody reads on, and in which :cat: is no
+    picture: addresses and titles are shown as they are."""
+
+    def __init__(self) -> None:
+        super().__init__(emoji=False)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError

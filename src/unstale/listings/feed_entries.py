@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import json
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 from unstale.errors import InputError
-from unstale.feeds import FeedEntry, read_feed
 from unstale.frozen import dataclass
 from unstale.html_text import html_text
+
+if TYPE_CHECKING:
+    from unstale.feeds import FeedEntry
 
 #: entries of one feed that are kept: beyond so many, those that were seen first go first
 MOST_ENTRIES = 5_000
@@ -37,6 +40,7 @@ class ToldEntry:
 def entry_of(one: FeedEntry) -> dict[str, str]:
     """An entry as it is shown: a title, a link if it is one of the web, when it says it is from.
 
+    >>> from unstale.feeds import FeedEntry
     >>> entry_of(FeedEntry(title=("<b>New</b>",), link=("javascript:alert(1)",)))
     {'title': 'New', 'link': '', 'time': ''}
     """
@@ -53,6 +57,8 @@ def told_entries(data: bytes) -> tuple[ToldEntry, ...]:
     >>> [one.title for one in told_entries(feed)]
     ['New']
     """
+    from unstale.feeds import read_feed  # every command loads this file, few read feeds
+
     try:
         every = read_feed(data, repair=True).entries
     except InputError:

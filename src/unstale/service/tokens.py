@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
@@ -46,6 +45,8 @@ def made_token(name: str, scopes: Sequence[str], now: float, until: float) -> tu
     known = tuple(one for one in SCOPES if one in scopes)
     require(known and len(known) == len(set(scopes)), "scopes", "given", "must be some of these", ", ".join(SCOPES))
     require(until > now, "token", "of no time", "must last", "give it a day or more")
+    import secrets  # few commands make one
+
     text = PREFIX + secrets.token_urlsafe(32)
     return text, ScopedToken(name, digest_of(text), known, now, until)
 

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("numba", "scipy", "asyncio", "pyarrow", "pycurl", "unstale.core.values", "unstale.listings.readers")
+HEAVY = (
+    *("numba", "scipy", "numpy.ma", "asyncio", "pyarrow", "pycurl", "rich._emoji_codes"),
+    *("unstale.core.values", "unstale.feeds", "unstale.listings.readers"),
+)
 #: what a command may load of these: who adds sources asks all kinds
 USED = {"list": set[str](), "add": {"asyncio"}, "status": set[str](), "get": set[str]()}
 
@@ -32,3 +35,11 @@ def test_a_command_loads_what_it_uses_and_no_more(command: str, tmp_path: Path) 
     said = added if command == "add" else run(command, *(["https://example.org/"] if command == "get" else []))
     assert "example.org" in said or "1 source" in said
     assert set(said.splitlines()[-1].split()) <= USED[command]
+
+
+def test_an_address_is_no_picture(tmp_path: Path) -> None:
+    added = [sys.executable, "-m", "unstale", "add", "https://example.org/:cat:"]
+    subprocess.run(added, cwd=tmp_path, capture_output=True, check=True)
+    for command in ("list", "status"):
+        told = subprocess.run([*added[:3], command], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert "/:cat:" in told.stdout
