@@ -24,18 +24,23 @@ HANGS = {
     "a poll": "from unstale.cli.compose import Fetchers as C; C.look = never",
     "a poll in a thread": "from unstale.cli.compose import Fetchers as C; C.look = threaded",
     "a sink": "from unstale.adapters.log_sink import LogSink as C; C.tell = never; C.close = never",
+    "what holds the interpreter's lock": "from unstale.cli.compose import Fetchers as C; C.close = locked",
 }
 CODE = """
-import asyncio, sys, time
+import asyncio, ctypes, sys, time
 from dataclasses import replace
-from unstale.cli import compose
+from unstale.cli import compose, listening
 from unstale.cli.main import main
 
 usual = compose.config_of
 compose.config_of = lambda settings: replace(usual(settings), grace={grace})
+listening.GRACE = {grace}
 
 def hang(*args, **more):
     time.sleep(1000)
+
+def locked(*args):
+    ctypes.PyDLL(None).sleep(1000)
 
 async def never(*args):
     while True:
@@ -48,9 +53,14 @@ async def threaded(*args):
     await asyncio.to_thread(time.sleep, 1000)
 
 {hang}
-sys.argv = ["unstale", "run", "--events", "--no-serve", "--config", "unstale.toml"]
+sys.argv = ["unstale", *{words}]
 main()
 """
+RUN = ["run", "--events", "--no-serve", "--config", "unstale.toml"]
+SERVE = ["serve", "--listen", "127.0.0.1:0", "--config", "unstale.toml"]
+_SHELF = "from unstale.adapters.sqlite_replica import SqliteReplica as C; C.close = "
+#: what hangs when a server is to end
+SERVING = {"nothing": "", "a disk": f"{_SHELF}hang", "a disk that holds the interpreter's lock": f"{_SHELF}locked"}
 
 
 @pytest.mark.parametrize("what", HANGS)
@@ -63,11 +73,22 @@ def test_it_ends(tmp_path: Path, what: str) -> None:
         (tmp_path / f"{i}.txt").write_text("one")
     store.add([Listing((tmp_path / f"{i}.txt").as_uri(), kind="file") for i in range(5)], time.time())
     store.close()
-    code = CODE.format(grace=GRACE, hang=HANGS[what])
-    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE) as process:
+    check_end(tmp_path, CODE.format(grace=GRACE, hang=HANGS[what], words=RUN), b"started", clean=what == "nothing")
+
+
+@pytest.mark.parametrize("what", SERVING)
+def test_a_server_ends(tmp_path: Path, what: str) -> None:
+    (tmp_path / "unstale.toml").touch()
+    SqliteStore(tmp_path / "unstale.db").close()
+    check_end(tmp_path, CODE.format(grace=GRACE, hang=SERVING[what], words=SERVE), b"serving", clean=what == "nothing")
+
+
+def check_end(folder: Path, code: str, ready: bytes, *, clean: bool) -> None:
+    """A process that says `ready` and is then told to end does so in time; without a fault if it is `clean`."""
+    with subprocess.Popen([sys.executable, "-c", code], cwd=folder, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
-            assert b"started" in process.stdout.readline()
+            assert ready in process.stdout.readline()
             time.sleep(2.0)
             process.terminate()
             begun = time.monotonic()
@@ -76,5 +97,5 @@ def test_it_ends(tmp_path: Path, what: str) -> None:
         finally:
             process.kill()
     assert took <= GRACE + 2.0 + LATE
-    if what == "nothing":
+    if clean:
         assert process.returncode == 0

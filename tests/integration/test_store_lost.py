@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import apsw
 import pytest
 
+from unstale.adapters import sqlite_file
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.compose import Application, alone
 from unstale.cli.service import engine_runs, read_store, write_store
@@ -117,6 +120,31 @@ def test_an_older_copy_in_the_place_of_the_content_is_noticed(tmp_path: Path) ->
     _older(store.path)
     with pytest.raises(StoreLostError, match="was overwritten"):
         store.add([Listing("file:///nowhere/else", kind="file")], time.time())
+
+
+def test_a_file_that_nobody_writes_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading it holds up all threads: where a disk hangs, also the one that ends the process."""
+    now, reads, read = [100.0], [0], sqlite_file._Head.of
+
+    def counted(db: apsw.Connection) -> sqlite_file._Head:
+        reads[0] += 1
+        return read(db)
+
+    monkeypatch.setattr(sqlite_file.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(sqlite_file._Head, "of", counted)
+    store = _filled(tmp_path / "unstale.db")
+    store.check_file()
+    # What is written within the tick of the file system's clock shows in no time: the next look reads it still.
+    now[0] += 1.0
+    store.check_file()
+    before = reads[0]
+    for _ in range(5):
+        store.check_file()
+    assert reads[0] == before
+    os.utime(store.path)
+    store.check_file()
+    assert reads[0] == before + 1
+    store.close()
 
 
 def test_looking_at_a_file_that_shrank_lets_go_of_no_lock(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ from unstale.frozen import dataclass
 #: how a file of SQLite begins, and of its head: the size of a page, their number, the edition of its tables
 _MAGIC, _FIELDS = b"SQLite format 3\0", struct.Struct(">H10xI8xI")
 _DAMAGED = (apsw.NotADBError, apsw.CorruptError)
+#: seconds within which a file may be written twice and show the same time of it
+_TICK = 0.1
 
 
 class SqliteFile:
@@ -33,6 +36,7 @@ class SqliteFile:
             self._db: StoreConnection | None = self._connect()
             self._file = _File.of(self.path)
             self._log, self._edition = _log_of(self._db), _Head.of(self._db).edition
+            self._seen_at, self._sure = time.monotonic(), False
 
     def moved(self) -> int:
         """A number that is another one once another process, or connection, has written: microseconds to ask.
@@ -89,27 +93,39 @@ class SqliteFile:
             # While somebody else uses the connection the rest waits for the next time.
             if self._in_use.acquire(blocking=False):
                 try:
-                    self._check_content(now.size, shrunk=now.size < self._file.size)
+                    self._check_content(now)
                     self._file = now
                 finally:
                     self._in_use.release()
 
-    def _check_content(self, size: int, *, shrunk: bool) -> None:
-        """The file begins as SQLite's do, holds what it says that it holds, and its log is the one that we write."""
+    def _check_content(self, now: _File) -> None:
+        """The file begins as SQLite's do, holds what it says that it holds, and its log is the one that we write.
+
+        A file that nobody has written is not read again: reading it so holds up all threads, also those that end the
+        process where a disk hangs.
+        """
         if self._db is None:
             return
-        head = _Head.of(self._db)
+        at = time.monotonic()
+        if now != self._file:
+            self._seen_at, self._sure = at, False
+        if not self._sure:
+            self._check_head(self._db, now.size, shrunk=now.size < self._file.size)
+            self._sure = at - self._seen_at > _TICK
+        if self._log is not None and _log_of(self._db) != self._log:
+            raise self._lost("lost its log, the file whose name ends in -wal,")
+
+    def _check_head(self, db: apsw.Connection, size: int, *, shrunk: bool) -> None:
+        head = _Head.of(db)
         if shrunk and head.size > size:
             raise self._lost("was cut")
         if not head.follows(self._edition, shrunk=shrunk):
             # Somebody else may be writing it at this instant, so that half of it is of before: it is looked at twice.
-            head = _Head.of(self._db)
+            head = _Head.of(db)
             if not head.follows(self._edition, shrunk=shrunk):
                 raise self._lost("was overwritten" if size else "was cut")
         # Compacting writes the edition before it cuts the file: so it counts from one cut to the next.
         self._edition = head.edition if shrunk else self._edition
-        if self._log is not None and _log_of(self._db) != self._log:
-            raise self._lost("lost its log, the file whose name ends in -wal,")
 
     def _lost(self, how: str) -> StoreLostError:
         remedy = "put it back, or restore a backup, and start again"
@@ -118,16 +134,17 @@ class SqliteFile:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """Which file it is, whatever it is called, and its size."""
+    """Which file it is, whatever it is called, its size, and when it was last written."""
 
     device: int
     number: int
     size: int
+    written: int
 
     @classmethod
     def of(cls, path: Path) -> _File:
         found = path.stat()
-        return cls(found.st_dev, found.st_ino, found.st_size)
+        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)

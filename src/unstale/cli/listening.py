@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import sys
 import threading
+from collections.abc import Iterator
 
+from unstale.cli.stopping import Stopping
 from unstale.errors import InputError, sentence
+
+#: seconds that a server has to end, beside two more
+GRACE = 5.0
 
 
 def address(text: str) -> tuple[str, int]:
@@ -35,20 +39,29 @@ def shown_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def ended(tied: bool = False) -> asyncio.Event:
-    """An event that is set when the process is asked to end or, if it is tied to another, when that one has."""
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Not on Windows, where Ctrl-C raises KeyboardInterrupt instead.
-        with contextlib.suppress(NotImplementedError):
-            loop.add_signal_handler(number, stop.set)
+@contextlib.contextmanager
+def until_ended(stop: asyncio.Event | None, *, tied: bool = False) -> Iterator[asyncio.Event]:
+    """`stop`; or an event that is set when the process is asked to end or, if it is tied to another, when that one has.
+
+    The process then ends within `GRACE` and two seconds, whatever hangs.
+    """
+    if stop is not None:
+        yield stop
+        return
+    stop = asyncio.Event()
+    stopping = Stopping(stop, GRACE)
 
     def wait_for_end() -> None:
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             while sys.stdin.buffer.read(4096):
                 pass
-            loop.call_soon_threadsafe(stop.set)
+            stopping.ask()
 
     if tied:
         threading.Thread(target=wait_for_end, daemon=True).start()
-    return stop
+    try:
+        yield stop
+    finally:
+        stopping.now()
+        stopping.done = True
+        stopping.over()

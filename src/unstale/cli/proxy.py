@@ -67,7 +67,7 @@ async def run(
     from unstale.adapters.dialling import dialler
     from unstale.adapters.http_upstream import HttpUpstream
     from unstale.adapters.sqlite_stock import SqliteStock
-    from unstale.cli.listening import ended
+    from unstale.cli.listening import until_ended
     from unstale.server.proxy.app import Proxy
     from unstale.server.proxy.durable import Durable
     from unstale.server.proxy.pricing import Pricing
@@ -87,10 +87,11 @@ async def run(
         door=entrance,
         dial=dialler(gate),
     )
-    try:
-        await serve(proxy, host, port, stop=stop or ended(), ready=ready)
-    finally:
-        await proxy.close()
+    with until_ended(stop) as stop:
+        try:
+            await serve(proxy, host, port, stop=stop, ready=ready)
+        finally:
+            await proxy.close()
 
 
 def door(host: str, token: str | None, names: Sequence[str]) -> Door:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unstale.cli.children import ended_within
-from unstale.cli.listening import address, ended, shown_host
+from unstale.cli.listening import GRACE, address, shown_host, until_ended
 from unstale.cli.logging_option import log_as, log_option
 from unstale.cli.settings import Settings, load, near, settings_options
 from unstale.cli.token import Token, lasting_token, token_of
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from unstale.server.sessions import Role
 
 Say = Callable[[str], None]
-#: seconds that a server beside an engine has to end
-GRACE = 5.0
 
 
 @click.command()
@@ -187,6 +185,7 @@ async def run(
 
     own, token, name = settings.server, token or lasting_token(settings), settings.replicas.name or name
     with ExitStack() as opened:
+        stop = opened.enter_context(until_ended(stop, tied=tied))
         shelf = read_store(settings)
         opened.callback(shelf.close)
         service = service_of(settings, afar=True)
@@ -197,7 +196,6 @@ async def run(
         home = is_near(numeric)
         check_binding(numeric, token.text if token.own or home else None)
         names = (*OWN_NAMES, shown_host(host), shown_host(numeric), *own.names) if home else ()
-        stop = stop or ended(tied)
         tries = Trying(settings)
         more = views(
             service,
