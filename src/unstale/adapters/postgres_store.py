@@ -25,7 +25,7 @@ from unstale.adapters import (
 from unstale.adapters.feed_versions import told_by, untaken
 from unstale.adapters.postgres_counting import COUNTING, counted
 from unstale.adapters.postgres_failover import notice_failover
-from unstale.adapters.postgres_link import PATIENCE, server_time
+from unstale.adapters.postgres_link import EDITED, HASTENED, PATIENCE, PRICED, server_time
 from unstale.adapters.postgres_listings import forgotten, listed
 from unstale.adapters.postgres_observations import cover, forget
 from unstale.adapters.postgres_replica import PostgresReplica
@@ -79,7 +79,7 @@ class PostgresStore(PostgresReplica):
             ids, new, ended = listed(db, listings, options, now, refuse=duplicates == "refuse", again=again)
             self._count(db, {"added": new, "edited": bool(ids), "ended": ended})
             if ids:
-                self._notify(db)
+                self._notify(db, EDITED)
             return ids
 
         return self._write(work)
@@ -93,7 +93,7 @@ class PostgresStore(PostgresReplica):
             gone, ended = forgotten(db, which)
             self._count(db, {"edited": bool(gone), "ended": ended})
             if gone:
-                self._notify(db)
+                self._notify(db, EDITED)
             return gone
 
         return self._write(work)
@@ -181,7 +181,7 @@ class PostgresStore(PostgresReplica):
             lock(db, EDITING)
             forget(db, sources)
             self._count(db, {"edited": bool(sources)})
-            self._notify(db)
+            self._notify(db, EDITED)
 
         self._write(work)
 
@@ -197,9 +197,9 @@ class PostgresStore(PostgresReplica):
             return
 
         def work(db: Connection, again: bool) -> None:
-            postgres_claims.set_due(db, moves)
-            if was is None:
-                self._notify(db)
+            # Who holds them does not look for them by itself.
+            if soon := postgres_claims.set_due(db, moves):
+                self._notify(db, ",".join(map(str, soon)) if len(soon) <= HASTENED else "")
 
         self._write(work)
 
@@ -276,14 +276,14 @@ class PostgresStore(PostgresReplica):
     ) -> None:
         self._epoch = postgres_recording.publish(db, mine, settings, price, self._horizon) or self._epoch
         if price is not None or LEARNER in settings:
-            self._notify(db)
+            self._notify(db, PRICED)
 
     def _count(self, db: Connection, more: Mapping[str, int]) -> None:
         if any(more.values()):
             db.execute(COUNTING, counted(more))
 
-    def _notify(self, db: Connection) -> None:
-        db.execute("SELECT pg_notify(%s, '')", (self.schema,))
+    def _notify(self, db: Connection, word: str) -> None:
+        db.execute("SELECT pg_notify(%s, %s)", (self.schema, word))
 
 
 def _take_time(db: Connection) -> None:

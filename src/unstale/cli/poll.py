@@ -57,6 +57,8 @@ def _by_the_engine(service: FleetService, before: dict[int, int], patience: floa
     service.hasten(list(before))
     end = time.monotonic() + patience
     while time.monotonic() < end and any(_newest(service, source) == token for source, token in before.items()):
+        if service.running() is False:
+            break
         time.sleep(LOOK)
 
 
@@ -72,7 +74,10 @@ def _say(service: FleetService, source: int, before: int) -> bool:
     found = service.history(source, 1)
     address, newest = found.listing.address, found.polls[0] if found.polls else None
     if newest is None or newest.token == before:
-        click.echo(f"{address}: not polled yet, the engine has no budget for it or its host wants to be left alone")
+        why = "the engine has no budget for it or its host wants to be left alone"
+        if service.running() is False:
+            why = "nothing polls from this store: start `unstale run`, or `unstale worker` for PostgreSQL"
+        click.echo(f"{address}: not polled yet, {why}")
         return False
     if newest.answer is Answer.FAILED:
         click.echo(f"{address}: failed, {newest.reason}")

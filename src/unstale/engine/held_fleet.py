@@ -20,6 +20,7 @@ from unstale.core.learning.state import WIDTH, restore
 from unstale.engine.config import EngineConfig, scheduler_of
 from unstale.engine.contracts import promised
 from unstale.engine.held_demand import HeldDemand, waiting
+from unstale.engine.held_following import followed
 from unstale.engine.held_host_limits import HeldHostLimits
 from unstale.engine.lessons import tallied
 from unstale.engine.loading import LoadedFleet
@@ -152,6 +153,13 @@ class HeldFleet(LoadedFleet):
         elif self._told_state != self._state:
             await self._hear_state()
 
+    async def catch_up(self, now: float) -> None:
+        """Others have made sources due: those of which they tell, or else whoever is."""
+        told = await self._shared.do(lambda store: None if (some := store.hastened()) is None else store.heads(some))
+        if told is None:
+            return await super().catch_up(now)
+        return await self._made_due({head.source: head.due for head in told if head.due <= now}, now)
+
     async def _hear_state(self) -> None:
         """What is learned of the fleet as a whole was reviewed: what is recorded next was learned under that."""
         async with self.lock:
@@ -176,7 +184,7 @@ class HeldFleet(LoadedFleet):
             self.dear()
             look = seconds_to_next_look(scheduler.learner.columns.cost, plan.scale, plan.rate)
             begun = self._clock.now()
-            rows, due = await self._shared.aside(_moves, scheduler, now, look)
+            rows, due = await self._shared.aside(followed, scheduler, now, look)
             # Who was sent away from a busy host has its turn there, whatever the price does meanwhile.
             others = ~np.isin(rows, self.rows(list(self.sent)))
             rows, due = rows[others], due[others]
@@ -240,11 +248,3 @@ class HeldFleet(LoadedFleet):
     def _keep_lesson(self) -> None:
         if (lesson := self.lesson()) is not None:
             self._unsent = lesson
-
-
-def _moves(scheduler: Scheduler, now: float, look: float) -> tuple[Integers, Floats]:
-    scheduler.press_hosts(now, now + look)
-    rows, due = scheduler.moves(now, now + 2.0 * look)
-    # Who is due already stays so.
-    later = (due > now) | (scheduler.due_at[rows] > now)
-    return rows[later], due[later]

@@ -157,7 +157,9 @@ class LoadedFleet:
         """Others may have made sources due that we expect later."""
         # Of many it takes a while to read who waits.
         many = len(self.scheduler.ids) >= MANY
-        waiting = dict(await self._executor.do(lambda store: store.waiting(now), long=many))
+        await self._made_due(dict(await self._executor.do(lambda store: store.waiting(now), long=many)), now)
+
+    async def _made_due(self, waiting: Mapping[int, float], now: float) -> None:
         rows = self.rows(list(waiting))
         rows = rows[~self.taken[rows]]
         due = np.array([waiting[source] for source in self.scheduler.ids[rows].tolist()])

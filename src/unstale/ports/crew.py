@@ -78,6 +78,9 @@ class Shards(Protocol):
     def sources_of(self, shards: Sequence[int]) -> list[int]:
         """The sources that belong to these shards."""
 
+    def hastened(self) -> list[int] | None:
+        """The sources that others have made due since this was asked last, as far as heard; None: it may be anybody."""
+
     def host_words(self) -> list[HostWord]:
         """What hosts have asked for, those that have."""
 
