@@ -15,7 +15,7 @@ from unstale.core.kernels.numpy_pass import HIGHEST, LOWEST
 from unstale.core.kernels.passes import PassColumns, compiled_for, in_threads, spent_by_log
 from unstale.core.kernels.root import bound
 from unstale.core.roots.passes import log_ratio, search
-from unstale.core.sketch import SketchPoints, Sketch
+from unstale.core.sketch import Sketch, SketchPoints
 from unstale.core.sketch_cells import cell_of
 
 Rows = NDArray[np.int64]
