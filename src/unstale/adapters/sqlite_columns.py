@@ -81,21 +81,30 @@ def _known(db: StoreConnection, whole: Integers, numbers: Floats, beliefs: Float
     begin: int = db.execute("SELECT min(id) - 1 FROM states").get or 0
     while begin < db.places.last:
         among, begin = (begin, begin + _PART), begin + _PART
-        # Numbers are exact as floats.
-        columns = "id, source, due, last, found, failures"
-        asked = f"SELECT {columns} FROM states WHERE id > ? AND id <= ? ORDER BY id"
-        states = _rows(db, asked, among, 6, np.float64)
-        source = states[:, 1].astype(np.int64)
-        rows = np.minimum(np.searchsorted(whole[0], source), len(known) - 1)
-        newest = db.places.newest(states[:, 0].astype(np.int64), source) & (whole[0, rows] == source)
-        rows = rows[newest]
-        known[rows], numbers[5:, rows], whole[3, rows] = True, states[newest, 2:5].T, states[newest, 5]
+        # Sources are exact as floats.
+        asked = "SELECT source, due, last, found FROM states WHERE id > ? AND id <= ? ORDER BY id"
+        states = _rows(db, asked, among, 4, np.float64)
         # As text its bytes stay what they are, and texts are what SQLite joins; a range of a table is read by its key.
-        blobs, told, least, most = db.execute(
+        blobs, told, least, most, failing, first, last = db.execute(
             "SELECT CAST(group_concat(CAST(belief AS TEXT), '') AS BLOB), count(belief), min(length(belief)), "
-            "max(length(belief)) FROM states WHERE id > ? AND id <= ?",
+            "max(length(belief)), total(failures != 0), min(id), max(id) FROM states WHERE id > ? AND id <= ?",
             among,
         ).get
+        if not len(states):
+            continue
+        number, source = np.arange(first, last + 1), states[:, 0].astype(np.int64)
+        if len(number) > len(states):
+            # Of a damaged store: some are missing.
+            number = _rows(db, "SELECT id FROM states WHERE id > ? AND id <= ? ORDER BY id", among, 1)[:, 0]
+        rows = np.minimum(np.searchsorted(whole[0], source), len(known) - 1)
+        newest: Any = db.places.newest(number, source) & (whole[0, rows] == source)
+        if newest.all():
+            newest = slice(None)
+        rows = rows[newest]
+        known[rows], numbers[5:, rows] = True, states[newest, 1:].T
+        if failing:
+            asked = "SELECT failures FROM states WHERE id > ? AND id <= ? ORDER BY id"
+            whole[3, rows] = _rows(db, asked, among, 1)[newest, 0]
         if told and not (told == len(states) and least == most == 8 * width):
             asked = "SELECT belief FROM states WHERE id > ? AND id <= ? ORDER BY id"
             each: Any = db.execute(asked, among).fetchall()

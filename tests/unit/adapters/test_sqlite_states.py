@@ -89,7 +89,7 @@ def test_every_connection_knows_how_sources_stand_whoever_wrote(tmp_path: Path, 
         assert first.verify() == []
         assert len(due) > 20
         # Old states went, and the places that are kept are behind by as little as they should be.
-        assert states(first) < 1.6 * len(due) + 40
+        assert states(first) < 1.8 * len(due) + 40
         assert first._db is not None
         behind = first._db.execute("SELECT (SELECT max(id) FROM states) - min(upto) FROM places").get
         assert behind < 3 * 2 * len(due)
@@ -164,6 +164,6 @@ def test_what_a_poll_writes_does_not_depend_on_where_its_source_lies(tmp_path: P
             written.append(store.path.with_name("store.db-wal").stat().st_size)
         # By then as many states go as come.
         frames = sum(written[25:]) / (PAGE * 25 * batch)
-        assert states(store) < 1.7 * sources + 1_000
+        assert states(store) < 1.9 * sources + 1_000
     # Each page is written once to the log, and once at most from there to its place.
     assert 2 * PAGE * frames < 1_500
