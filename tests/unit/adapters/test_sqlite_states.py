@@ -80,6 +80,11 @@ def test_every_connection_knows_how_sources_stand_whoever_wrote(tmp_path: Path, 
                     poll(store, ripe, now, now + 1.0)
                     due.update(dict.fromkeys(ripe, now + 1.0))
             seen: Any = reader if step % 3 else SqliteReplica(path)
+            # Places are kept of all or of nobody.
+            assert first._db is not None
+            pieces = [chunk for (chunk,) in first._db.execute("SELECT chunk FROM places ORDER BY chunk")]
+            assert pieces == list(range(len(pieces)))
+            assert max(due, default=-1) < 4 * len(pieces)
             assert {head.source: head.due for head in seen.heads(list(range(1, 400)))} == due
             fleet = seen.fleet(WIDTH)
             assert dict(zip(fleet.source.tolist(), fleet.due.tolist(), strict=True)) == due
