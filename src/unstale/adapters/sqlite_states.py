@@ -50,6 +50,13 @@ class Places:
         """The newest state of a source."""
         return int(self._at.item(source)) if 0 < source < len(self._at) else 0
 
+    def each(self, sources: Integers) -> Integers:
+        """The newest state of each of these sources, 0 of who has none."""
+        inside = sources < len(self._at)
+        found = np.zeros(len(sources), np.int64)
+        found[inside] = self._at[sources[inside]]
+        return found
+
     def of_all(self, sources: Sequence[int] | Integers) -> Integers:
         """The newest states of those of these sources that have one."""
         which = np.asarray(sources, dtype=np.int64)
