@@ -163,7 +163,8 @@ def _standing(
     settings: dict[str, bytes] = dict(named)
     price: Any = db.execute(f"SELECT {PRICE} FROM prices ORDER BY id DESC LIMIT 1").fetchone()
     return FleetColumns(
-        source,
+        # By itself: whoever goes on with the ids alone would hold all that was read beside them.
+        source.copy(),
         weight,
         cost,
         shortest,

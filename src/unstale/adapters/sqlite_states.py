@@ -105,7 +105,9 @@ class Places:
         kept: Any = db.execute("SELECT upto, states FROM places ORDER BY chunk").fetchall()
         self._at = np.frombuffer(b"".join(states for _, states in kept), np.int64).copy()
         self._upto = np.array([upto for upto, _ in kept], np.int64)
-        self.last = self._paid = int(self._upto.min(initial=2**62)) if kept else 0
+        self.last = int(self._upto.min(initial=2**62)) if kept else 0
+        # Whoever wrote a chunk last: what came since is owed, by whoever writes next.
+        self._paid = int(self._upto.max(initial=0))
         self.sources = int(np.count_nonzero(self._at > 0))
 
     def _take(self, rows: Integers) -> None:

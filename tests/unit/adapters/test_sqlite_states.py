@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,23 @@ def test_every_connection_knows_how_sources_stand_whoever_wrote(tmp_path: Path, 
         assert first._db is not None
         behind = first._db.execute("SELECT (SELECT max(id) FROM states) - min(upto) FROM places").get
         assert behind < 3 * 2 * len(due)
+
+
+def test_who_opens_the_file_for_one_poll_does_not_keep_all_places_anew(tmp_path: Path, small: None) -> None:
+    path = tmp_path / "store.db"
+    with closing(SqliteStore(path)) as store:
+        ids = store.add([Listing(str(n)) for n in range(40)], 0.0)
+    kept: list[set[int]] = [set()]
+    for turn in range(40):
+        with closing(SqliteStore(path)) as store:
+            poll(store, ids[turn : turn + 1], 1.0, 2.0)
+            assert store._db is not None
+            kept.append({upto for (upto,) in store._db.execute("SELECT DISTINCT upto FROM places")})
+            places(store)
+    new = [len(after - before) for before, after in itertools.pairwise(kept)]
+    # A chunk for every three states, of which there is one for each poll, and some that were written again.
+    assert max(new) == 1
+    assert 10 <= sum(new[1:]) <= 30
 
 
 def test_what_was_rolled_back_stands_nowhere(tmp_path: Path, small: None) -> None:
