@@ -73,6 +73,12 @@ class Places:
         self._take(np.array([[state, source]]))
         self.last = max(self.last, state)
 
+    def follow(self, sources: Sequence[int], last: int) -> None:
+        """These have new states, one after the other up to the last, if all before them are known."""
+        if self.last == last - len(sources) > 0:
+            self._take(np.column_stack((np.arange(self.last + 1, last + 1), sources)))
+            self.last = last
+
     def catch_up(self, db: apsw.Connection) -> None:
         """Know what this transaction sees."""
         newest = db.execute("SELECT max(id) FROM states").get or 0
@@ -162,12 +168,17 @@ def append(db: StoreConnection, states: Sequence[tuple[Any, ...]]) -> None:
     and version, the belief. Inside a transaction."""
     if states:
         db.executemany(f"INSERT INTO states({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", states)
+        db.places.follow([state[0] for state in states], db.last_insert_rowid())
         settle(db, len(states))
 
 
 def end(db: StoreConnection, sources: Sequence[int]) -> None:
     """These sources are removed."""
-    append(db, [(source, 0.0, 0.0, 0.0, 0, _GONE, 0, None) for source in sources])
+    db.executemany(
+        f"INSERT INTO states({_COLUMNS}) VALUES (?, 0.0, 0.0, 0.0, 0, {_GONE}, 0, NULL)",
+        [(source,) for source in sources],
+    )
+    settle(db, len(sources))
 
 
 def settle(db: StoreConnection, appended: int) -> None:
