@@ -13,6 +13,9 @@ from unstale.adapters.store_shared import contains
 from unstale.listings.records import CollectionMember
 from unstale.ports import FleetColumns, HostCount, Listing
 
+#: sources of a fleet that, once it was read, has filled the database's cache
+MANY = 20_000
+
 
 class SqliteCatalogue(SqliteFile):
     """Keeps the contract `Catalogue`."""
@@ -118,7 +121,12 @@ class SqliteCatalogue(SqliteFile):
     def fleet(self, width: int) -> FleetColumns:
         """Everything a start needs, in columns."""
         with self._at_once() as db:
-            return sqlite_columns.whole_fleet(db, width)
+            found = sqlite_columns.whole_fleet(db, width)
+        if len(found.source) > MANY:
+            with self._reading() as db:
+                # Nobody reads all of it again soon, and it would stay in the database's cache.
+                db.release_memory()
+        return found
 
     def members(self, collection: int | None = None) -> list[CollectionMember]:
         """Whom one collection tells of, or each of all."""

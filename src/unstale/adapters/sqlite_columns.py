@@ -18,7 +18,7 @@ import apsw
 import numpy as np
 
 from unstale.adapters.sqlite_claims import column
-from unstale.adapters.sqlite_states import StoreConnection
+from unstale.adapters.sqlite_states import StoreConnection, carray
 from unstale.adapters.sqlite_tables import COST
 from unstale.core.checks import Floats
 from unstale.keeper.scheduler import Bits, Integers
@@ -57,7 +57,7 @@ def whole_fleet(db: StoreConnection, width: int) -> FleetColumns:
     return _standing(db, whole, numbers, beliefs)
 
 
-def _rows(db: apsw.Connection, asked: str, among: tuple[int, int], columns: int, kind: Any = np.int64) -> Any:
+def _rows(db: apsw.Connection, asked: str, among: Sequence[Any], columns: int, kind: Any = np.int64) -> Any:
     return np.fromiter(chain.from_iterable(db.execute(asked, among)), kind).reshape(-1, columns)
 
 
@@ -76,32 +76,35 @@ def _listed_otherwise(db: apsw.Connection, among: tuple[int, int], whole: Intege
 def _known(db: StoreConnection, whole: Integers, numbers: Floats, beliefs: Floats) -> Bits:
     """What is known of everybody; of whom anything is."""
     known, width = np.zeros(whole.shape[1], np.bool_), beliefs.shape[1]
-    if not len(known):
-        return known
-    begin: int = db.execute("SELECT min(id) - 1 FROM states").get or 0
-    while begin < db.places.last:
-        among, begin = (begin, begin + _PART), begin + _PART
-        # Numbers are exact as floats.
-        columns = "id, source, due, last, found, failures"
-        asked = f"SELECT {columns} FROM states WHERE id > ? AND id <= ? ORDER BY id"
-        states = _rows(db, asked, among, 6, np.float64)
-        source = states[:, 1].astype(np.int64)
-        rows = np.minimum(np.searchsorted(whole[0], source), len(known) - 1)
-        newest = db.places.newest(states[:, 0].astype(np.int64), source) & (whole[0, rows] == source)
-        rows = rows[newest]
-        known[rows], numbers[5:, rows], whole[3, rows] = True, states[newest, 2:5].T, states[newest, 5]
-        # As text its bytes stay what they are, and texts are what SQLite joins; a range of a table is read by its key.
-        blobs, told, least, most = db.execute(
+    places = db.places.each(whole[0])
+    order = np.argsort(places, kind="stable")
+    order = order[places[order] > 0]
+    for begin in range(0, len(order), _PART):
+        rows = order[begin : begin + _PART]
+        which = places[rows]
+        given: Sequence[Any] = (carray(which),)
+        among = "carray(?) w CROSS JOIN states ON id = w.value"
+        if which[-1] - which[0] == len(rows) - 1:
+            # Nobody of these was polled since: a range is read faster than one after the other.
+            given, among = (int(which[0]), int(which[-1])), "states WHERE id BETWEEN ? AND ?"
+        times = _rows(db, f"SELECT due, last, found FROM {among}", given, 3, np.float64)
+        if len(times) < len(rows):
+            # Of a damaged store: some are missing.
+            rows = rows[np.isin(which, _rows(db, f"SELECT id FROM {among}", given, 1))]
+        known[rows], numbers[5:, rows] = True, times.T
+        # As text its bytes stay what they are, and texts are what SQLite joins.
+        blobs, told, least, most, failing = db.execute(
             "SELECT CAST(group_concat(CAST(belief AS TEXT), '') AS BLOB), count(belief), min(length(belief)), "
-            "max(length(belief)) FROM states WHERE id > ? AND id <= ?",
-            among,
+            f"max(length(belief)), total(failures != 0) FROM {among}",
+            given,
         ).get
-        if told and not (told == len(states) and least == most == 8 * width):
-            asked = "SELECT belief FROM states WHERE id > ? AND id <= ? ORDER BY id"
-            each: Any = db.execute(asked, among).fetchall()
+        if failing:
+            whole[3, rows] = _rows(db, f"SELECT failures FROM {among}", given, 1)[:, 0]
+        if told and not (told == len(rows) and least == most == 8 * width):
+            each: Any = db.execute(f"SELECT belief FROM {among}", given).fetchall()
             blobs = _joined([belief for (belief,) in each], width)
         if told:
-            beliefs[rows] = np.frombuffer(blobs).reshape(-1, width)[newest]
+            beliefs[rows] = np.frombuffer(blobs).reshape(-1, width)
     return known
 
 
@@ -160,7 +163,8 @@ def _standing(
     settings: dict[str, bytes] = dict(named)
     price: Any = db.execute(f"SELECT {PRICE} FROM prices ORDER BY id DESC LIMIT 1").fetchone()
     return FleetColumns(
-        source,
+        # By itself: whoever goes on with the ids alone would hold all that was read beside them.
+        source.copy(),
         weight,
         cost,
         shortest,

@@ -47,10 +47,14 @@ def stand(db: StoreConnection, entries: Sequence[Entry], versions: Sequence[int]
     append(
         db,
         [
-            _after(e, version, found[e.claim.source], beliefs.get(e.claim.source))
+            # As nearly always; the same as below.
+            (c.source, e.due, e.polled_at, min(e.polled_at, found[c.source]), 0, c.token, version, e.belief)
+            if e.answer is Answer.UNCHANGED and e.belief is not None
+            else _after(e, version, found[c.source], beliefs.get(c.source))
             for e, version in zip(entries, versions, strict=True)
+            for c in (e.claim,)
             # Of a damaged store: who was nowhere stays nowhere.
-            if e.claim.source in found
+            if c.source in found
         ],
     )
     db.executemany(
@@ -77,11 +81,7 @@ def _before(db: StoreConnection, column: str, entries: Sequence[Entry]) -> Any:
 
 def _after(entry: Entry, version: int, found: float, belief: bytes | None) -> tuple[Any, ...]:
     """The state of a source after a poll, of which this was known before."""
-    at, claim = entry.polled_at, entry.claim
-    if entry.answer is Answer.UNCHANGED:
-        # As nearly always; the same as below.
-        stands: tuple[Any, ...] = at, min(at, found), 0
-    else:
-        made = answered(entry)
-        stands = made.last, min(made.bound, found if made.found is None else made.found), made.failures
-    return claim.source, entry.due, *stands, claim.token, version, belief if entry.belief is None else entry.belief
+    made, claim = answered(entry), entry.claim
+    last_found = min(made.bound, found if made.found is None else made.found)
+    known = belief if entry.belief is None else entry.belief
+    return claim.source, entry.due, made.last, last_found, made.failures, claim.token, version, known

@@ -23,9 +23,9 @@ import numpy as np
 from unstale.keeper.scheduler import Integers
 
 #: states that there may be for each source, and besides: more are read for nothing, fewer are written again too often
-SHARE, SPARE = 1.6, 1_000
+SHARE, SPARE = 1.8, 1_000
 #: sources of a chunk of places, which with them fills a page, and chunks that are written for so many states
-CHUNK, RATE = 500, 1 / 64
+CHUNK, RATE = 500, 1 / 96
 #: states that are looked at from the old end for each that was appended, while there are too many
 LOOKS = 3
 
@@ -50,6 +50,13 @@ class Places:
         """The newest state of a source."""
         return int(self._at.item(source)) if 0 < source < len(self._at) else 0
 
+    def each(self, sources: Integers) -> Integers:
+        """The newest state of each of these sources, 0 of who has none."""
+        inside = sources < len(self._at)
+        found = np.zeros(len(sources), np.int64)
+        found[inside] = self._at[sources[inside]]
+        return found
+
     def of_all(self, sources: Sequence[int] | Integers) -> Integers:
         """The newest states of those of these sources that have one."""
         which = np.asarray(sources, dtype=np.int64)
@@ -65,6 +72,12 @@ class Places:
         """A source has a new state."""
         self._take(np.array([[state, source]]))
         self.last = max(self.last, state)
+
+    def follow(self, sources: Sequence[int], last: int) -> None:
+        """These have new states, one after the other up to the last, if all before them are known."""
+        if self.last == last - len(sources) > 0:
+            self._take(np.column_stack((np.arange(self.last + 1, last + 1), sources)))
+            self.last = last
 
     def catch_up(self, db: apsw.Connection) -> None:
         """Know what this transaction sees."""
@@ -98,7 +111,9 @@ class Places:
         kept: Any = db.execute("SELECT upto, states FROM places ORDER BY chunk").fetchall()
         self._at = np.frombuffer(b"".join(states for _, states in kept), np.int64).copy()
         self._upto = np.array([upto for upto, _ in kept], np.int64)
-        self.last = self._paid = int(self._upto.min(initial=2**62)) if kept else 0
+        self.last = int(self._upto.min(initial=2**62)) if kept else 0
+        # Whoever wrote a chunk last: what came since is owed, by whoever writes next.
+        self._paid = int(self._upto.max(initial=0))
         self.sources = int(np.count_nonzero(self._at > 0))
 
     def _take(self, rows: Integers) -> None:
@@ -153,12 +168,17 @@ def append(db: StoreConnection, states: Sequence[tuple[Any, ...]]) -> None:
     and version, the belief. Inside a transaction."""
     if states:
         db.executemany(f"INSERT INTO states({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", states)
+        db.places.follow([state[0] for state in states], db.last_insert_rowid())
         settle(db, len(states))
 
 
 def end(db: StoreConnection, sources: Sequence[int]) -> None:
     """These sources are removed."""
-    append(db, [(source, 0.0, 0.0, 0.0, 0, _GONE, 0, None) for source in sources])
+    db.executemany(
+        f"INSERT INTO states({_COLUMNS}) VALUES (?, 0.0, 0.0, 0.0, 0, {_GONE}, 0, NULL)",
+        [(source,) for source in sources],
+    )
+    settle(db, len(sources))
 
 
 def settle(db: StoreConnection, appended: int) -> None:
