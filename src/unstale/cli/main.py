@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -67,6 +68,9 @@ GROUPS = {
     },
 }
 COMMANDS = {name: about for group in GROUPS.values() for name, about in group.items()}
+#: new objects after which the collector looks for rings among them: what a command loads, which stays, has hundreds of
+#: thousands, and to go through them again and again took a tenth of its start
+GARBAGE = (50_000, 20, 20)
 
 
 class Lazy(click.Group):
@@ -136,6 +140,7 @@ def unstale() -> None:
 
 def main() -> None:
     """Run a command; what is wrong with the input is one sentence and exit code 1."""
+    gc.set_threshold(*GARBAGE)
     try:
         unstale()
     except UnstaleError as error:

@@ -552,6 +552,16 @@ def test_new_versions_are_at_hand_before_anybody_asks_for_them(tmp_path: Path, m
     kept.close()
 
 
+def test_the_same_bytes_may_be_called_something_else(kept: Kept, app: object) -> None:
+    kept.poll(TEXT)
+    assert asked(app, "/copies/1").fields["content-type"] == "text/plain"
+    kept.now += 60
+    kept.poll(TEXT, "application/json")
+    got = asked(app, "/copies/1")
+    assert (got.fields["content-type"], got.fields["age"], got.body) == ("application/json", "0", TEXT)
+    assert "version=1," in got.fields["replica-status"]
+
+
 def test_what_is_large_is_brought_up_when_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Kept(tmp_path / "large.db", 2)
     kept.poll(TEXT)
