@@ -200,3 +200,20 @@ def test_who_claims_looks_at_strays_and_its_own_batches_and_never_through_all(st
         assert len(claims) == 40
         assert store.record([done(claim) for claim in claims]) == [True] * 40
     assert passes() == before
+
+
+def test_claims_of_the_tables_before_indexes_are_held_and_recorded(
+    server: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_schema, "MIGRATIONS", MIGRATIONS[:12])
+    with closing(PostgresCrew(server.address(), schema="unindexed")) as before:
+        ids = before.add([Listing(f"s{n}") for n in range(70)], 0.0)
+        before.beat("a", 0.0, 0.0, 1.0, {}, None)
+        claims = before.take(ids, lease=600.0, owner="a")
+    monkeypatch.undo()
+    with closing(PostgresCrew(server.address(), schema="unindexed")) as store:
+        assert sorted(store.claimed()) == ids
+        assert store.take(ids, lease=600.0, owner="a") == []
+        assert store.record([done(claim) for claim in claims]) == [True] * 70
+        assert len(store.take(ids, lease=600.0, owner="a")) == 70
+        assert accounted(store)

@@ -234,7 +234,9 @@ def test_prometheus_understands_the_alerts_and_raises_them(tmp_path: Path) -> No
 
 def test_compose_and_kubernetes_start_what_exists_with_settings_that_are_read(tmp_path: Path) -> None:
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))["services"]
-    wanted = [words for service in compose.values() if (words := service.get("command"))]
+    ours = [service for service in compose.values() if service["image"] == "unstale"]
+    wanted = [words for service in ours if (words := service.get("command"))]
+    assert len(wanted) == 2
     documents = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text("utf-8")))
     for one in documents:
         if one["kind"] == "Deployment":
@@ -276,3 +278,16 @@ def test_what_the_container_needs_python_for_is_locked() -> None:
     assert needed is not None
     assert tuple(map(int, version.split("."))) >= tuple(map(int, needed[1].split(".")))
     assert "--require-hashes" in CONTAINER
+
+
+def test_what_is_asked_of_postgresql_is_what_the_measurements_go_by() -> None:
+    page = (ROOT / "docs/howto/deploy.md").read_text("utf-8")
+    asked_for = dict(
+        re.findall(r"^(\w+) = (\w+)", page.partition('title="postgresql.conf"')[2].partition("```")[0], re.M)
+    )
+    bench = (ROOT / "bench/bench_large_plan.py").read_text("utf-8")
+    assert asked_for == dict(re.findall(r'"(\w+)": "(\w+)"', bench.partition("SETTINGS = {")[2].partition("}")[0]))
+    words = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))["services"]["db"]["command"]
+    given = dict(word.split("=") for word in words if "=" in word)
+    assert given == {name: value for name, value in asked_for.items() if name != "shared_buffers"}
+    assert len(given) == 3

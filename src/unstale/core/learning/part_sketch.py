@@ -86,11 +86,17 @@ class PartSketch:
 
 def price_of_parts(sketches: Sequence[PartSketch], cost: float, until: float) -> float:
     """The price at which what falls due in all parts until then costs so much; of what was looked at the nearest."""
-    known = [(one.prices, np.log(np.maximum(one.until(until), 1e-9))) for one in sketches]
-    low, high = min(float(x[0]) for x, _ in known), max(float(x[-1]) for x, _ in known)
+    centres = np.array([one.prices[_CENTRE] for one in sketches])
+    known = np.log(np.maximum([one.until(until) for one in sketches], 1e-9))
+    low, high = float(centres.min() + NODES[0]), float(centres.max() + NODES[-1])
+    rows = np.arange(len(sketches))
     for _ in range(_HALVINGS):
         x = 0.5 * (low + high)
-        if sum(math.exp(np.interp(x, *one)) for one in known) > cost:
+        # All parts at once: each has been looked at from its own price on.
+        away = np.clip(x - centres, NODES[0], NODES[-1])
+        j = np.clip(np.searchsorted(NODES, away, "right") - 1, 0, len(NODES) - 2)
+        share = (away - NODES[j]) / (NODES[j + 1] - NODES[j])
+        if np.exp(known[rows, j] + share * (known[rows, j + 1] - known[rows, j])).sum() > cost:
             low = x
         else:
             high = x
