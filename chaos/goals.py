@@ -189,8 +189,8 @@ GOALS = (
         2_000,
         "health within 1 s, at most 64 MB more",
         ("slow",),
-        gap="ten seconds of it, not five minutes; bodies of 600 MB are announced, not sent. Each reader of a large copy has two "
-        "buffers of 128 kB that are the server's own (granian); without them it is 47 MB",
+        gap="ten seconds of it, not five minutes; bodies of 600 MB are announced, not sent. Each reader of a large "
+        "copy has two buffers of 128 kB that are granian's own; without them it is 47 MB",
     ),
     Goal(
         23,
