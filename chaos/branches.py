@@ -1,23 +1,44 @@
-"""Which branches of the code the fast tests take: of all of it, and of what must be right before anything else.
+"""Which branches of the code the fast tests take, and which mistakes in it they notice.
 
 Rules of this file:
 1. Processes that tests begin are measured too. What numba compiled is not: nobody can look into it.
 2. The important ones are named by files: the gate to the network, who may do what, leases, the commit of outcomes.
+3. The fast tests are run a part at a time, every twentieth file; the slow ones that are nearest to the important files
+   are the last part. What a part took is kept in .branches/ under a sum of the code: parts of other code count for
+   nothing, and are run again.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / ".branches"
+#: parts that the fast tests are run in; and tests of the important files, of which many are slow
+PARTS = 20
+NEAREST = (
+    "contracts/test_store*.py",
+    "integration/test_postgres_store.py",
+    "unit/adapters/test_addresses.py",
+    "unit/adapters/test_admission.py",
+    "unit/adapters/test_dialling.py",
+    "unit/adapters/test_sqlite_*.py",
+    "unit/server/test_dashboard_door.py",
+    "unit/server/test_every_route.py",
+    "unit/server/test_scoped_tokens.py",
+    "unit/server/test_sessions.py",
+)
 IMPORTANT = {
     "gate": ("adapters/addresses.py", "adapters/dialling.py", "adapters/admission.py"),
     "auth": ("server/auth.py", "server/scopes.py", "server/sessions.py"),
@@ -37,24 +58,57 @@ exclude_also =
     if TYPE_CHECKING:
     \\.\\.\\.$
 """
-#: seconds for all tests; on a quiet machine they take a few minutes
-PATIENCE = 3600.0
+#: seconds for one part; on a quiet machine it takes less than a minute
+PATIENCE = 1200.0
 
 
-def branches(first: int, count: int, folder: Path, tests: Iterable[str] = ("tests",)) -> Counter[str]:
-    """All tests but the slow ones, once."""
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        settings = Path(place) / "settings"
-        settings.write_text(_SETTINGS.format(folder=place))
+def branches(first: int, count: int, folder: Path) -> Counter[str]:
+    """So many parts of the tests; the figures are there with the last part, for adding up takes as long as a part."""
+    place = KEPT / _stamp()
+    for other in KEPT.glob("*"):
+        if other != place:
+            shutil.rmtree(other)
+    place.mkdir(parents=True, exist_ok=True)
+    for part in range(first + count):
+        if not (place / f"{part}").exists():
+            _take(part, place)
+    if first + count <= PARTS:
+        return Counter({"rounds": count})
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        settings = _settings(Path(name))
+        parts = [str(place / f"{part}") for part in range(PARTS + 1)]
+        _coverage(settings, "combine", "-q", "--keep", *parts)
+        _coverage(settings, "json", "-q", "-o", f"{name}/told.json")
+        files = json.loads((Path(name) / "told.json").read_text())["files"]
+    return Counter({"rounds": count, **judged(files)})
+
+
+def _take(part: int, place: Path) -> None:
+    """Run one part of the tests, watched."""
+    fast, whole = part < PARTS, ROOT / "tests"
+    found = whole.rglob("test_*.py") if fast else (path for name in NEAREST for path in whole.glob(name))
+    tests = [str(path) for path in sorted(set(found))][part if fast else 0 :: PARTS if fast else 1]
+    with tempfile.TemporaryDirectory(dir=place) as name:
+        settings = _settings(Path(name))
         # Tests of speed and of whole programs may fail for being watched: what counts is which branches were taken.
-        told = _coverage(
-            settings, "run", "-m", "pytest", "-q", "-n", "2", "-m", "not slow", "-p", "no:cacheprovider", *tests
-        )
-        print(told.strip().splitlines()[-1:], flush=True)
+        which = ("-m", "not slow") if fast else ()
+        told = _coverage(settings, "run", "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *which, *tests)
+        ended = next((line for line in reversed(told.splitlines()) if " passed" in line), told[-300:])
+        print(f"part {part + 1} of {PARTS + 1}: {ended}", flush=True)
         _coverage(settings, "combine", "-q")
-        _coverage(settings, "json", "-q", "-o", f"{place}/told.json")
-        files = json.loads((Path(place) / "told.json").read_text())["files"]
-    return Counter({"rounds": 1, **judged(files)})
+        (Path(name) / "data").rename(place / f"{part}")
+
+
+def _settings(place: Path) -> Path:
+    settings = place / "settings"
+    settings.write_text(_SETTINGS.format(folder=place))
+    return settings
+
+
+def _stamp() -> str:
+    """A sum of the code, and of its tests."""
+    files = sorted(path for room in ("src", "tests") for path in (ROOT / room).rglob("*.py"))
+    return sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
 
 
 def judged(files: Mapping[str, Any]) -> dict[str, int]:
@@ -79,3 +133,14 @@ def _coverage(settings: Path, *words: str) -> str:
     environment = os.environ | {"COVERAGE_RCFILE": str(settings)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE)
     return done.stdout + done.stderr
+
+
+def mutants(first: int, count: int, folder: Path) -> Counter[str]:
+    """So many of the listed mistakes, made one at a time: the tests that are nearest must notice each."""
+    listed = subprocess.run([sys.executable, str(ROOT / "tests/mutants"), "--list"], capture_output=True, text=True)
+    names = listed.stdout.splitlines()[first : first + count]
+    done = subprocess.run([sys.executable, str(ROOT / "tests/mutants"), *names], capture_output=True, text=True)
+    verdicts = re.findall(r"^(noticed|SURVIVED) .* s  (.*)$", done.stdout, re.MULTILINE)
+    told = Counter(verdict for verdict, name in verdicts if name in names)
+    assert told.total() == len(names), done.stdout[-2000:] + done.stderr[-2000:]
+    return Counter({"rounds": len(names), "noticed": told["noticed"], "not noticed": told["SURVIVED"]})

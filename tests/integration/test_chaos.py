@@ -7,8 +7,10 @@ import importlib.util
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -208,6 +210,46 @@ def test_a_full_disk_is_waited_for_and_nothing_is_lost(chaos: dict[str, ModuleTy
     assert found["refused writes"] > 0
     assert found["recorded"] > 0
     assert (found["miscounted"], found["damaged"], found["not within 30 s"]) == (0, 0, 0)
+
+
+@pytest.fixture
+def main(chaos: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("campaigns", CHAOS / "__main__.py")
+    assert spec is not None
+    assert spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "campaigns", found)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_figures_that_are_told_whole_take_the_place_of_those_before(
+    chaos: dict[str, ModuleType], main: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    said = iter([40, 70, 96])
+
+    def parts(first: int, count: int, folder: Path) -> Counter[str]:
+        return Counter({"rounds": count, "percent": next(said), "left": 3 - first})
+
+    monkeypatch.setattr(chaos["branches"], "parts", parts, raising=False)
+    one = main.Campaign("branches", "parts", 3, 1, ("left",), 1, ("percent", 95), told_whole=True)
+    monkeypatch.setitem(main.CAMPAIGNS, "parts", one)
+    kept: dict[str, Any] = {}
+    assert main.campaign("parts", 0.5, tmp_path, kept, tmp_path / "figures") == [
+        "parts: 2 left",
+        "parts: 70 percent, wanted 95",
+    ]
+    # Those who go on with it later have all of it too.
+    assert main.campaign("parts", 1.0, tmp_path, kept, tmp_path / "figures") == ["parts: 1 left"]
+    assert kept["parts"]["figures"] == {"left": 1, "percent": 96, "rounds": 3}
+
+
+def test_all_parts_of_the_tests_and_all_mutants_are_tried(chaos: dict[str, ModuleType], main: ModuleType) -> None:
+    listed = subprocess.run([sys.executable, str(ROOT / "tests/mutants"), "--list"], capture_output=True, text=True)
+    assert main.CAMPAIGNS["mutants"].whole == len(listed.stdout.splitlines())
+    assert main.CAMPAIGNS["branches"].whole == chaos["branches"].PARTS + 1
+    for name in chaos["branches"].NEAREST:
+        assert list((ROOT / "tests").glob(name)), f"no test is called {name}"
 
 
 def test_branches_are_counted_of_all_and_of_the_important_ones(chaos: dict[str, ModuleType]) -> None:

@@ -1,7 +1,7 @@
 """Do the nearest tests notice a mistake? Each listed one is made in a copy of the sources and its tests are run there.
 
 `python tests/mutants` prints a line for each and the survivors at the end; it exits with 1 if there is one.
-`python tests/mutants use record` tries those whose names have one of these words.
+`python tests/mutants use record` tries those whose names have one of these words; `--list` only tells the names.
 """
 
 from __future__ import annotations
@@ -96,6 +96,9 @@ def noticed(free: Queue[Path], mutant: Mutant) -> bool:
 
 def main(words: list[str]) -> int:
     """Try all mutants, or those with one of these words in their names."""
+    if words == ["--list"]:
+        print("\n".join(mutant.name for mutant in MUTANTS))
+        return 0
     chosen = [mutant for mutant in MUTANTS if not words or any(word in mutant.name for word in words)]
     count = min(os.cpu_count() or 1, 4, len(chosen))
     with copies(count) as free, ThreadPoolExecutor(count) as pool:
