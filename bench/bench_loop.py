@@ -22,7 +22,7 @@ from unstale.sim.world import World
 
 SOURCES, HORIZON = 1000, 100.0
 #: polls per second that sources which share nothing are to be played with
-LEAST = 100_000.0
+LEAST = 500_000.0
 
 
 class InOrder:

@@ -61,6 +61,18 @@ def test_what_is_kept_carries_the_stamp() -> None:
     assert {file._version for file in kept} == {f"{numba.__version__} {compiling.stamp()}"}
 
 
+def test_what_is_pasted_makes_no_array() -> None:
+    """Nobody counts who refers to what it returns. What it makes inside, numba itself refuses."""
+    numbers, found = {"None", "float", "int", "bool", "tuple[float, float]", "tuple[float, int, float]"}, 0
+    for path in CORE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef) and "pasted" in map(ast.unparse, node.decorator_list):
+                assert node.returns is not None
+                assert ast.unparse(node.returns) in numbers, f"{path.name}: {node.name}"
+                found += 1
+    assert found > 20
+
+
 def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     # No place at all, as in a read-only installation for a user without a home.
     monkeypatch.setattr("numba.core.caching.CacheImpl._locator_classes", [])

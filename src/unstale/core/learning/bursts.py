@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.core.learning.compiled import compiled
+from unstale.core.learning.compiled import pasted
 
 SPANS = 8
 #: the factors stay within it: a belief that is wrong by more needs learning, not stretching
@@ -35,7 +35,7 @@ def no_bursts(unit: float) -> Bursts:
     return Bursts(np.ones(SPANS), unit, False)
 
 
-@compiled
+@pasted
 def span(bursts: Bursts, silence: float) -> int:
     """The span that a silence falls into: 0 when the last poll found a change."""
     if silence <= 0.0:
@@ -43,7 +43,7 @@ def span(bursts: Bursts, silence: float) -> int:
     return min(max(math.floor(math.log2(silence / bursts.unit)) + 2, 1), SPANS - 1)
 
 
-@compiled
+@pasted
 def count_changes(tally: Floats, place: int, likely: float, stretched: float, changed: bool) -> None:
     """Add one poll to the tally of changes (row 0) and of changes the belief expected (row 1)."""
     tally[1, place] += likely

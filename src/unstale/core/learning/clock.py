@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.core.learning.compiled import compiled
+from unstale.core.learning.compiled import pasted
 
 HOUR = 3600.0
 HOURS, DAYS = 24, 7
@@ -37,7 +37,7 @@ def even_clock() -> WeekClock:
     return WeekClock(np.ones(WEEK), np.arange(WEEK + 1.0), False)
 
 
-@compiled
+@pasted
 def reading(clock: WeekClock, time: float) -> float:
     """The fleet's clock at a time, both in seconds: it gains in busy hours and loses in quiet ones."""
     hours = time / HOUR
@@ -48,7 +48,7 @@ def reading(clock: WeekClock, time: float) -> float:
     return gone * HOUR
 
 
-@compiled
+@pasted
 def attribute(tally: Floats, clock: WeekClock, start: float, end: float, rate: float, changed: bool) -> None:
     """Add one poll to the tally of changes (row 0) and of changes expected of an even week (row 1)."""
     first, last = start / HOUR, end / HOUR

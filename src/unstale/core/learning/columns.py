@@ -23,7 +23,7 @@ from unstale.core.learning.column_steps import (
     waits_in_columns,
     weights_in_columns,
 )
-from unstale.core.learning.compiled import LIGHT, compiled, in_columns
+from unstale.core.learning.compiled import LIGHT, in_columns, pasted
 from unstale.core.learning.mixture import Scratch, Shared, foretold, gather, interval, learn
 from unstale.core.learning.timing import timed
 
@@ -62,7 +62,7 @@ class SharedTiming(NamedTuple):
     credit: Floats
 
 
-@compiled
+@pasted
 def observe(
     i: int,
     polled_at: float,
@@ -109,7 +109,7 @@ def observe(
         columns.found[i] = polled_at
 
 
-@compiled
+@pasted
 def wait(i: int, price: float, columns: LearnerColumns, shared: Shared, timing: SharedTiming, at: Scratch) -> float:
     """How long after its last answer source i is due at a price."""
     shortest, longest = columns.shortest[i], columns.longest[i]

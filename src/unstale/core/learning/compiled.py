@@ -56,8 +56,10 @@ def load_for_many(rows: int = MANY) -> None:
 class Kernel(Generic[P, R]):
     """A function that becomes machine code when it is needed as such; kernels may call each other."""
 
-    def __init__(self, function: Callable[P, R], plain: Callable[P, R] | None, row: float) -> None:
-        self.py_func, self._plain, self._row = function, plain, row
+    def __init__(
+        self, function: Callable[P, R], plain: Callable[P, R] | None, row: float, options: dict[str, bool] | None = None
+    ) -> None:
+        self.py_func, self._plain, self._row, self._options = function, plain, row, options or {}
         self._made: Any = None
         # Named, documented and found as the function is.
         update_wrapper(self, function)
@@ -82,7 +84,7 @@ class Kernel(Generic[P, R]):
     def machine_code(self) -> Any:
         """The function as numba has it, compiled on its first call and kept; releases the interpreter's lock."""
         if self._made is None:
-            self._made = kept(self.py_func, nogil=True)
+            self._made = kept(self.py_func, nogil=True, **self._options)
         return self._made
 
     @property
@@ -103,6 +105,15 @@ def _rows(args: tuple[Any, ...]) -> int:
 def compiled(function: Callable[P, R], plain: Callable[P, R] | None = None) -> Callable[P, R]:
     """A scalar function, for kernels to call; by itself it is Python until something has loaded the compiler."""
     return Kernel(function, plain or function, 0.0)
+
+
+def pasted(function: Callable[P, R], plain: Callable[P, R] | None = None) -> Callable[P, R]:
+    """The same for small functions that are called for every poll: pasted into the machine code of whoever calls them.
+
+    Handing on a fleet's columns, and counting who refers to each, takes as long as most of them compute. Such a
+    function must make no array and return none: nobody would know when it ends.
+    """
+    return Kernel(function, plain or function, 0.0, {"forceinline": True, "_nrt": False})
 
 
 def compiled_loop(function: Callable[P, R]) -> Callable[P, R]:

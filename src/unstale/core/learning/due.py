@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from unstale.core.checks import Floats
 from unstale.core.learning.column_due import due_in_columns, failures_in_columns, jittered_cost_in_columns
 from unstale.core.learning.columns import LearnerColumns, SharedTiming, wait
-from unstale.core.learning.compiled import compiled, in_columns
+from unstale.core.learning.compiled import in_columns, pasted
 from unstale.core.learning.mixture import Scratch, Shared
 from unstale.core.learning.reach import BY_CHANCE, FAILURE_SPREAD, GOLDEN, MOST_DOUBLINGS, PLASTIC, SPLIT, SPREAD
 
 Integers = NDArray[np.int64]
 
 
-@compiled
+@pasted
 def spread(number: int, at: float) -> float:
     """A number in [−1, 1) that differs from source to source and from poll to poll.
 
@@ -35,7 +35,7 @@ def spread(number: int, at: float) -> float:
     return 2.0 * ((number * GOLDEN + turn * PLASTIC) % 1.0) - 1.0
 
 
-@compiled
+@pasted
 def rounded(seconds: float) -> float:
     """The first 26 binary digits: 15 nanoseconds of a second, half a second of a year.
 
@@ -46,7 +46,7 @@ def rounded(seconds: float) -> float:
     return scaled - (scaled - seconds) if scaled < math.inf else seconds
 
 
-@compiled
+@pasted
 def due_after_answer(
     i: int,
     number: int,

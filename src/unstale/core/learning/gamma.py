@@ -11,16 +11,16 @@ from __future__ import annotations
 import math
 
 from unstale.core.belief import posterior
-from unstale.core.learning.compiled import compiled
+from unstale.core.learning.compiled import pasted
 from unstale.core.learning.exactly import for_numbers
 
-after_change = compiled(posterior, for_numbers(posterior))
+after_change = pasted(posterior, for_numbers(posterior))
 
 #: intervals with max(1, shape)·L below these are short
 SHORT, SHORT_FOR_AGE = 0.02, 0.03
 
 
-@compiled
+@pasted
 def survival(shape: float, exposure: float, elapsed: float) -> float:
     """The probability of no change within `elapsed`, which is that of a copy to be still fresh.
 
@@ -34,7 +34,7 @@ def survival(shape: float, exposure: float, elapsed: float) -> float:
     return math.exp(-shape * math.log1p(elapsed / exposure))
 
 
-@compiled
+@pasted
 def freshness_value(shape: float, exposure: float, elapsed: float) -> tuple[float, float]:
     """The value of polling after `elapsed` under freshness, and its slope in `elapsed`.
 
@@ -64,7 +64,7 @@ def freshness_value(shape: float, exposure: float, elapsed: float) -> tuple[floa
     return exposure * (shape * whole + math.expm1(-shape * span) if shape <= 1.0 else whole - z * still), slope
 
 
-@compiled
+@pasted
 def age_value(shape: float, exposure: float, elapsed: float) -> tuple[float, float]:
     """The value of polling after `elapsed` under age, and its slope in `elapsed`.
 
@@ -101,7 +101,7 @@ def age_value(shape: float, exposure: float, elapsed: float) -> tuple[float, flo
     return 0.5 * exposure * exposure * (z * z * change - (shape * (two - 2.0 * one) + change)), slope
 
 
-@compiled
+@pasted
 def _integral(rate: float, span: float, end: float) -> float:
     """E(rate), `end` being e^(rate·span) up to rounding."""
     power = rate * span

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unstale.core.checks import Floats
-from unstale.core.learning.compiled import compiled
+from unstale.core.learning.compiled import pasted
 from unstale.core.learning.gamma import age_value, freshness_value
 from unstale.core.objectives import OBJECTIVES, Objective
 from unstale.core.penalties import Constant, Deadline, Linear, Penalty
@@ -79,7 +79,7 @@ def _chords(penalty: Penalty, ages: Floats) -> tuple[Floats, Floats, Floats]:
     return ages, jump, np.diff(np.append(slope, last), prepend=0.0)
 
 
-@compiled
+@pasted
 def harm_value(harm: Harm, shape: float, exposure: float, elapsed: float) -> tuple[float, float]:
     """The value of polling after `elapsed` under a penalty of age, and its slope in `elapsed`.
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.evidence import together
-from unstale.core.learning.compiled import compiled
+from unstale.core.learning.compiled import pasted
 from unstale.core.learning.exactly import for_numbers
 from unstale.core.learning.gamma import after_change
 from unstale.core.learning.harm import Harm, harm_value
@@ -36,6 +36,8 @@ NEGLIGIBLE = 1e-4
 #: intervals are solved to this share of themselves
 CLOSE = 1e-3
 STEPS = 60
+#: what differs by this factor differs for certain, however values are rounded
+SURELY = 1.0 + 1e-6
 _LN2 = math.log(2.0)
 #: the least probability an outcome is given: no surprise can rule a half-life out for ever
 LEAST = 1e-12
@@ -48,7 +50,7 @@ SAID = 4
 #: how much longer than it says the slowest half-life lasts for what polls said
 SLOWER = 10.0
 
-_one_more = compiled(together, for_numbers(together))
+_one_more = pasted(together, for_numbers(together))
 
 
 class Shared(NamedTuple):
@@ -99,7 +101,7 @@ def favoured(row: Floats, shared: Shared) -> float:
     return float(shared.half_lives[int(np.argmax(parts(row)[2] + shared.favour))])
 
 
-@compiled
+@pasted
 def gather(row: Floats, shared: Shared, at: Scratch) -> float:
     """Fill the room from a row, and return the mean change rate."""
     count = len(shared.half_lives)
@@ -120,7 +122,7 @@ def gather(row: Floats, shared: Shared, at: Scratch) -> float:
     return mean
 
 
-@compiled
+@pasted
 def foretold(at: Scratch, elapsed: float, changed: bool) -> float:
     """The log probability that the gathered beliefs gave to this outcome."""
     total = 0.0
@@ -130,7 +132,7 @@ def foretold(at: Scratch, elapsed: float, changed: bool) -> float:
     return math.log(max(total, LEAST))
 
 
-@compiled
+@pasted
 def note(row: Floats, shared: Shared, at: Scratch, elapsed: float, passed: float, changed: bool, since: float) -> None:
     """Keep in a gathered row what a poll said, before it is learned from; arguments as `learn` has them."""
     count = len(shared.half_lives)
@@ -164,7 +166,7 @@ def note(row: Floats, shared: Shared, at: Scratch, elapsed: float, passed: float
         row[said + 2], row[said + 3] = late, span
 
 
-@compiled
+@pasted
 def learn(row: Floats, shared: Shared, at: Scratch, elapsed: float, passed: float, changed: bool, since: float) -> None:
     """Teach a gathered row what a poll found.
 
@@ -189,7 +191,7 @@ def learn(row: Floats, shared: Shared, at: Scratch, elapsed: float, passed: floa
         row[count + k] = max(kept * row[count + k] + exposure, 0.0)
 
 
-@compiled
+@pasted
 def rate_if(row: Floats, shared: Shared, at: Scratch, quiet: float, since: float, twice: bool) -> float:
     """The mean change rate that a row would have if nothing had changed for `quiet`, then something, `since` ago.
 
@@ -224,7 +226,7 @@ def rate_if(row: Floats, shared: Shared, at: Scratch, quiet: float, since: float
     return mean / total
 
 
-@compiled
+@pasted
 def value(at: Scratch, shared: Shared, elapsed: float) -> tuple[float, float]:
     """The value of polling after `elapsed`, and its slope."""
     worth, slope, one, steep, shape, exposure = 0.0, 0.0, 0.0, 0.0, math.nan, math.nan
@@ -239,12 +241,41 @@ def value(at: Scratch, shared: Shared, elapsed: float) -> tuple[float, float]:
     return worth, slope
 
 
-@compiled
+@pasted
+def _surely_reaches(at: Scratch, shared: Shared, elapsed: float, worth: float) -> bool:
+    """Whether one half-life alone shows that the value after `elapsed` is above `worth`; the others add to it."""
+    best = 0
+    for k in range(len(at.weight)):
+        if at.weight[k] > at.weight[best]:
+            best = k
+    least = at.weight[best] * harm_value(shared.harm, at.shape[best], at.exposure[best], elapsed)[0]
+    return bool(least > SURELY * worth)
+
+
+@pasted
+def _surely_below(at: Scratch, shared: Shared, elapsed: float, worth: float) -> bool:
+    """Whether the value after `elapsed` is below `worth`, as no first change is likelier than at the very start.
+
+    By rate·∫ y·w(y) dy, the value if every change counted, at or above every other.
+    """
+    rate, most, harm = 0.0, 0.0, shared.harm
+    for k in range(len(at.weight)):
+        rate += at.weight[k] * at.shape[k] / at.exposure[k]
+    for j in range(len(harm.age)):
+        y = harm.age[j]
+        left = elapsed - y
+        if left <= 0.0:
+            break
+        most += harm.jump[j] * 0.5 * left * (elapsed + y) + harm.bend[j] * left * left * (2.0 * elapsed + y) / 6.0
+    return bool(SURELY * rate * most < worth)
+
+
+@pasted
 def interval(at: Scratch, shared: Shared, worth: float, shortest: float, longest: float, guess: float) -> float:
     """The wait after which a poll has the value `worth`, within its bounds: Newton in logarithms, kept in a bracket."""
-    if value(at, shared, longest)[0] <= worth:
+    if not _surely_reaches(at, shared, longest, worth) and value(at, shared, longest)[0] <= worth:
         return longest
-    if value(at, shared, shortest)[0] >= worth:
+    if not _surely_below(at, shared, shortest, worth) and value(at, shared, shortest)[0] >= worth:
         return shortest
     low, high = math.log(shortest), math.log(longest)
     x = min(max(math.log(guess), low), high)

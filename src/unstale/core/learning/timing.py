@@ -18,7 +18,7 @@ import numpy as np
 
 from unstale.core.checks import Floats
 from unstale.core.learning.clock import HOUR, WEEK, WeekClock
-from unstale.core.learning.compiled import compiled, compiled_loop
+from unstale.core.learning.compiled import compiled, compiled_loop, pasted
 
 #: changes per interval, and intervals in hours, of the grid
 FEWEST, MOST, RATES = math.log(0.15), math.log(8.0), 7
@@ -97,7 +97,7 @@ def _waits(intensity: Floats, rate: float, price: float, farthest: int, average:
     return wait.astype(np.float64)
 
 
-@compiled
+@pasted
 def timed(clock: WeekClock, waits: Floats, last: float, interval: float, rate: float) -> float:
     """The wait after a poll at `last` that replaces an even `interval`, at a mean change rate; seconds."""
     hours = interval / HOUR
@@ -123,7 +123,7 @@ def timed(clock: WeekClock, waits: Floats, last: float, interval: float, rate: f
     return stretch * interval
 
 
-@compiled
+@pasted
 def _local(intensity: float, changes: float) -> float:
     """The share of an interval at which a poll is worth as much when changes come `intensity` times as often."""
     if changes < 1e-3:
