@@ -17,8 +17,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from conditions import PACKAGED, Condition, conditions, rows
@@ -28,7 +30,11 @@ ROOT = Path(__file__).resolve().parents[2]
 FEW = ("3.13", "plain", "narrow, Turkish, Chatham", "shuffled")
 #: characters of a log that are printed where nobody can look it up
 SHOWN = 20_000
+#: rows that run beside each other: one alone waits for nearly half of its time
+LANES = 2
 Row = dict[str, Condition]
+#: tests that run now, of all lanes
+running: set[subprocess.Popen[str]] = set()
 
 
 def environment_of(python: str) -> Path:
@@ -102,7 +108,7 @@ def opened(python: Path, folder: Path) -> tuple[Path, dict[str, str]]:
 
 @contextmanager
 def fresh(folder: Path) -> Iterator[Path]:
-    """An empty folder that everybody reads, under the same name for every row: so what is compiled serves again."""
+    """An empty folder that everybody reads, called alike for every row of a lane: what is compiled serves again."""
     folder.mkdir(mode=0o755)
     try:
         yield folder
@@ -146,10 +152,10 @@ def compile_for(chosen: list[Row], base: Path) -> float:
     return time.monotonic() - begun
 
 
-def run(row: Row, tests: list[str], examples: bool, log: Path) -> tuple[int, str, float]:
+def run(row: Row, tests: list[str], examples: bool, lane: Path, log: Path) -> tuple[int, str, float]:
     """Run the fast tests, with examples if told, under these conditions; exit code, what pytest says, and seconds."""
     with ExitStack() as stack:
-        folder = stack.enter_context(fresh(log.parent / "row"))
+        folder = stack.enter_context(fresh(lane / "row"))
         python = environment_of(row["python"].environment["PYTHON"])
         place = stack.enter_context(tree(folder, row["folder"].name))
         given = dict(os.environ)
@@ -163,7 +169,7 @@ def run(row: Row, tests: list[str], examples: bool, log: Path) -> tuple[int, str
             as_user = {"user": "nobody", "group": 65534, "extra_groups": []}
             python, found = opened(python, folder)
             given |= {"HOME": str(folder / "home"), "TMPDIR": str(folder / "home"), **found}
-        given |= compiled(log.parent)
+        given |= compiled(lane)
         # The sources of this place, not those that the environment was made for; what is compiled is kept apart.
         given["PYTHONPATH"] = os.pathsep.join([str(place / "src"), str(place / "tests")])
         given["PATH"] = f"{python.parent}{os.pathsep}{given['PATH']}"
@@ -176,7 +182,10 @@ def run(row: Row, tests: list[str], examples: bool, log: Path) -> tuple[int, str
         stack.enter_context(load(row["load"].name == "busy"))
         begun = time.monotonic()
         with log.open("w") as output:
-            done = subprocess.run([*words, *tests], cwd=place, env=given, stdout=output, stderr=output, **as_user)
+            done = subprocess.Popen([*words, *tests], cwd=place, env=given, stdout=output, stderr=output, **as_user)
+            running.add(done)
+            done.wait()
+            running.remove(done)
         said = re.findall(r"^(?:=+ )?(\d+ .* in [\d.]+s.*?)(?: =+)?$", log.read_text(errors="replace"), re.MULTILINE)
         return done.returncode, said[-1] if said else "no tests ran", time.monotonic() - begun
 
@@ -205,29 +214,70 @@ def main() -> int:
     kinds = list(chosen[0])
     widths = [max(len(kind), *(len(row[kind].name) for row in chosen)) for kind in kinds]
     print("  ".join(kind.ljust(width) for kind, width in zip(kinds, widths, strict=True)), flush=True)
+    if asked.list:
+        for row in chosen:
+            print(shown(row, widths))
+        return 0
     logs, failed = Path(tempfile.mkdtemp(prefix="everywhere")), 0
-    logs.chmod(0o755)
-    if not asked.few and not asked.list:
-        print(f"compiled in {compile_for(chosen, logs):.0f} s", flush=True)
-    shown_on = {"as it is"}
-    for number, row in enumerate(chosen):
-        print("  ".join(row[kind].name.ljust(width) for kind, width in zip(kinds, widths, strict=True)), end="")
-        if not asked.list:
-            log = logs / f"{number}.txt"
-            sys.stdout.flush()
-            # What documents show must not depend on the processor: once on each, where it takes least.
-            processor = row["processor"].name
-            examples = processor not in shown_on and row["load"].name == "quiet"
-            code, said, took = run(row, asked.tests, examples, log)
-            shown_on |= {processor} if examples else set()
-            failed += code != 0
-            print(f"  {took:4.0f} s  {said}" + (f"  see {log}" if code else ""), end="")
-            if code and asked.few:
-                # Where it runs unattended the log is gone with the machine.
-                print(f"\n{log.read_text(errors='replace')[-SHOWN:]}", end="")
-        print(flush=True)
-    shutil.rmtree(logs / "compiled", ignore_errors=True)
+    lanes = [logs / f"lane {number}" for number in range(1 if asked.few else LANES)]
+    for folder in (logs, *lanes):
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o755)
+    if not asked.few:
+        print(f"compiled in {compile_for(chosen, lanes[0]):.0f} s", flush=True)
+        shutil.copytree(lanes[0] / "compiled", lanes[1] / "compiled")
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        results = in_lanes(pool, chosen, lanes, asked.tests, logs)
+        try:
+            for number, row in enumerate(chosen):
+                print(shown(row, widths), end="", flush=True)
+                code, said, took = next(results)
+                failed += code != 0
+                log = logs / f"{number}.txt"
+                print(f"  {took:4.0f} s  {said}" + (f"  see {log}" if code else ""), flush=True)
+                if code and asked.few:
+                    # Where it runs unattended the log is gone with the machine.
+                    print(f"{log.read_text(errors='replace')[-SHOWN:]}", flush=True)
+        except BaseException:
+            # Whoever ends this does not wait for its tests.
+            pool.shutdown(wait=False, cancel_futures=True)
+            for each in list(running):
+                each.kill()
+            raise
+    for lane in lanes:
+        shutil.rmtree(lane, ignore_errors=True)
     return 1 if failed else 0
+
+
+def shown(row: Row, widths: list[int]) -> str:
+    """A row of the table."""
+    return "  ".join(one.name.ljust(width) for one, width in zip(row.values(), widths, strict=True))
+
+
+def in_lanes(
+    pool: ThreadPoolExecutor, chosen: list[Row], lanes: list[Path], tests: list[str], logs: Path
+) -> Iterator[tuple[int, str, float]]:
+    """Run rows, as many beside each other as there are lanes, each lane in folders of its own; results in order."""
+    free: SimpleQueue[Path] = SimpleQueue()
+    for lane in lanes:
+        free.put(lane)
+    shown_on = {"as it is"}
+
+    def one(row: Row, examples: bool, log: Path) -> tuple[int, str, float]:
+        lane = free.get()
+        try:
+            return run(row, tests, examples, lane, log)
+        finally:
+            free.put(lane)
+
+    waiting = []
+    for number, row in enumerate(chosen):
+        # What documents show must not depend on the processor: once on each, where it takes least.
+        processor = row["processor"].name
+        examples = processor not in shown_on and row["load"].name == "quiet"
+        shown_on |= {processor} if examples else set()
+        waiting.append(pool.submit(one, row, examples, logs / f"{number}.txt"))
+    return (each.result() for each in waiting)
 
 
 if __name__ == "__main__":
