@@ -219,7 +219,7 @@ def main() -> int:
             print(shown(row, widths))
         return 0
     logs, failed = Path(tempfile.mkdtemp(prefix="everywhere")), 0
-    lanes = [logs / f"lane {number}" for number in range(1 if asked.few else LANES)]
+    lanes = [logs / f"lane{number}" for number in range(1 if asked.few else LANES)]
     for folder in (logs, *lanes):
         folder.mkdir(exist_ok=True)
         folder.chmod(0o755)
