@@ -24,8 +24,10 @@ from unstale.keeper.scheduler import Integers
 
 #: states that there may be for each source, and besides: more are read for nothing, fewer are written again too often
 SHARE, SPARE = 1.8, 1_000
-#: sources of a chunk of places, which with them fills a page, and chunks that are written for so many states
-CHUNK, RATE = 500, 1 / 96
+#: sources of a chunk of places, which with them fills a page: files are made so
+CHUNK = 500
+#: chunks that are written for each state that was appended
+RATE = 1 / 96
 #: states that are looked at from the old end for each that was appended, while there are too many
 LOOKS = 3
 #: states that are read and written again at a time
