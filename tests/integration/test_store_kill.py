@@ -94,6 +94,10 @@ def _kill_many(parent: subprocess.Popen[bytes], path: Path, ids: list[int]) -> N
                 copy = store.copy(source)
                 assert copy is not None
                 assert copy.body.data == b"%d " % (changes[0] // 4) * 50
+        # Places that were kept agree with the states, of which there are few more than sources.
+        newest = dict(db.execute("SELECT source, max(id) FROM states GROUP BY source"))
+        assert {source: db.places.of(source) for source in ids} == newest
+        assert db.execute("SELECT count(*) FROM states").get < 1.8 * SOURCES + 40
         if n % 20 == 0:
             assert store.verify() == []
         store.close()

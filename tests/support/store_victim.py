@@ -11,6 +11,7 @@ import sys
 
 import numpy as np
 
+from unstale.adapters import sqlite_states
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Body, Entry
@@ -34,6 +35,8 @@ def main(path: str) -> None:
 def live(path: str, seed: int) -> None:
     """Claim, look and record until killed. A source's belief counts its outcomes, its copy names the newest change."""
     rng = np.random.default_rng(seed)
+    # Old states go, and places are kept, in nearly every call, as in a large fleet.
+    sqlite_states.SPARE, sqlite_states.RATE = 3, 1 / 3
     store = SqliteStore(path, **LIMITS)
     store.give_back("victim")
     fleet = store.fleet(1)

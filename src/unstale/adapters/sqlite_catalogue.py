@@ -81,7 +81,8 @@ class SqliteCatalogue(SqliteFile):
             "paused = ?": (None if paused is None else int(paused),),
             # Most have none, and opening them takes as long as all the rest.
             "options IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(options, '$.tags') WHERE value = ?)": (tag,),
-            "id IN (SELECT source FROM states b WHERE (failures > 0) = ? AND b.id = place(source))": (
+            # Those who fail are few.
+            "(id IN (SELECT source FROM states b WHERE failures > 0 AND b.id = place(source))) = ?": (
                 None if failing is None else int(failing),
             ),
             named: (*options, *options) if options else (None,),

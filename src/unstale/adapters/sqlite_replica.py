@@ -43,7 +43,7 @@ class SqliteReplica(SqliteShelf):
             rows: Any = db.execute(
                 "WITH RECURSIVE chain"
                 "(token, source, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch, told) AS ("
-                " SELECT o.* FROM observations o JOIN beliefs b ON o.token = b.latest WHERE b.source = ?"
+                " SELECT o.* FROM states b CROSS JOIN observations o ON o.token = b.latest WHERE b.id = place(?)"
                 " UNION ALL SELECT o.* FROM observations o JOIN chain ON o.token = chain.previous LIMIT ?"
                 ") SELECT * FROM chain",
                 (source, limit),
@@ -131,7 +131,8 @@ class SqliteReplica(SqliteShelf):
                 f"copy {version} of source {source} is damaged" for source, version in sqlite_copies.damaged(db)
             ]
             forgotten: Any = db.execute(
-                "SELECT id FROM sources WHERE NOT paused AND NOT EXISTS (SELECT 1 FROM beliefs WHERE source = id)"
+                "SELECT id FROM sources s WHERE NOT paused "
+                "AND NOT EXISTS (SELECT 1 FROM states b WHERE b.id = place(s.id))"
             ).fetchall()
             problems += [f"source {source} is neither waiting nor claimed" for (source,) in forgotten]
         return problems

@@ -24,10 +24,14 @@ from unstale.keeper.scheduler import Integers
 
 #: states that there may be for each source, and besides: more are read for nothing, fewer are written again too often
 SHARE, SPARE = 1.8, 1_000
-#: sources of a chunk of places, which with them fills a page, and chunks that are written for so many states
-CHUNK, RATE = 500, 1 / 96
+#: sources of a chunk of places, which with them fills a page: files are made so
+CHUNK = 500
+#: chunks that are written for each state that was appended
+RATE = 1 / 96
 #: states that are looked at from the old end for each that was appended, while there are too many
 LOOKS = 3
+#: states that are read and written again at a time
+PART = 5_000
 
 _COLUMNS = "source, due, last, found, failures, latest, version, belief"
 #: a source that was removed has a last state, of which nothing but this is read
@@ -170,6 +174,23 @@ def append(db: StoreConnection, states: Sequence[tuple[Any, ...]]) -> None:
         db.executemany(f"INSERT INTO states({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", states)
         db.places.follow([state[0] for state in states], db.last_insert_rowid())
         settle(db, len(states))
+
+
+def move(db: StoreConnection, due: Sequence[tuple[int, float, float | None]]) -> None:
+    """Sources are due at these times, where a third value is given only those that were due then. In a transaction."""
+    for begin in range(0, len(due), PART):
+        part = due[begin : begin + PART]
+        found: Any = db.execute(
+            f"SELECT {_COLUMNS} FROM carray(?) w CROSS JOIN states ON id = w.value",
+            (carray(db.places.of_all(np.unique([source for source, *_ in part]))),),
+        )
+        stands = {state[0]: state for state in found}
+        moved: dict[int, tuple[Any, ...]] = {}
+        for source, time, was in part:
+            state = moved.get(source) or stands.get(source)
+            if state is not None and time != state[1] and was in (None, state[1]):
+                moved[source] = (source, time, *state[2:])
+        append(db, list(moved.values()))
 
 
 def end(db: StoreConnection, sources: Sequence[int]) -> None:

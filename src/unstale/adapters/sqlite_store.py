@@ -183,10 +183,9 @@ class SqliteStore(SqliteReplica):
         """Move due times, with `was` only where they still are that."""
         check_due(sources, due, was)
         before = [None] * len(due) if was is None else [float(time) for time in was]
-        moved = [(float(time), int(s), old) for s, time, old in zip(sources, due, before, strict=True)]
+        moved = [(int(s), float(time), old) for s, time, old in zip(sources, due, before, strict=True)]
         with self._writing() as db:
-            db.executemany("UPDATE beliefs SET due = ?1 WHERE source = ?2 AND due = coalesce(?3, due)", moved)
-            sqlite_states.settle(db, len(moved))
+            sqlite_states.move(db, moved)
 
     def distrust(self, copies: Sequence[tuple[int, int]]) -> None:
         """What is held of these sources and versions is damaged: it is asked for anew."""

@@ -118,6 +118,32 @@ def test_who_opens_the_file_for_one_poll_does_not_keep_all_places_anew(tmp_path:
     assert 10 <= sum(new[1:]) <= 30
 
 
+def test_what_is_asked_of_a_source_reads_no_table_from_its_beginning_to_its_end(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "store.db")) as store:
+        ids = store.add([Listing(f"https://a.example/{n}") for n in range(20)], 0.0)
+        poll(store, ids[:3], 1.0, 2.0)
+        asked: list[tuple[str, Any]] = []
+        assert store._db is not None
+        store._db.set_exec_trace(lambda cursor, sql, bindings: asked.append((sql, bindings)) is None)
+        poll(store, ids[:1], 3.0, 4.0)
+        assert len(store.observations(ids[0])) == 2
+        store.heads(ids[:2])
+        store.columns_of(ids[:2], WIDTH)
+        store.set_due(ids[:2], [9.0, 9.0])
+        store.relearn(ids[:1])
+        store.held(["https://a.example/0"])
+        store._db.set_exec_trace(None)
+        orders = [one for one in asked if one[0].split()[0] in ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE")]
+        assert len(orders) > 30
+        scanned: set[str] = set()
+        for sql, bindings in orders:
+            steps: Any = store._db.execute(f"EXPLAIN QUERY PLAN {sql}", bindings).fetchall()
+            if "ORDER BY token LIMIT" not in sql:  # the oldest few
+                scanned |= {detail.split()[1] for *_, detail in steps if detail.startswith("SCAN")}
+    # What is given, a chain that was begun, rows that were just found, and tables that stay small.
+    assert scanned <= {"w", "carray", "chain", "beliefs", "CONSTANT", "settings", "prices", "leases", "epochs"}
+
+
 def test_what_was_rolled_back_stands_nowhere(tmp_path: Path, small: None) -> None:
     path = tmp_path / "store.db"
     with closing(SqliteStore(path)) as store, closing(SqliteStore(path)) as other:
