@@ -86,15 +86,15 @@ class Copies:
         return counts
 
     def _polled(self, heads: Sequence[Head]) -> None:
-        """Of what was polled since, all that requests need next, read together: one by one costs ten times as much.
+        """Of what was polled since, all that requests need next, read together: one by one costs ten times as much."""
+        self._outlooks.renew(heads)
+        self._renew(heads)
 
-        Some at a time, so that requests need not wait for all.
-        """
-        some, rest = heads[:RENEWED], heads[RENEWED:]
-        self._outlooks.renew(some)
-        self._held.renew(some)
-        if rest:
-            asyncio.get_running_loop().call_soon(self._polled, rest)
+    def _renew(self, heads: Sequence[Head]) -> None:
+        """Copies as they stand now, some at a time, so that requests need not wait for all."""
+        self._held.renew(heads[:RENEWED])
+        if len(heads) > RENEWED:
+            asyncio.get_running_loop().call_soon(self._renew, heads[RENEWED:])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; the path is one of ours."""

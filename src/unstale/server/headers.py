@@ -84,7 +84,7 @@ class Believed:
 
 def nearest(edition: Edition) -> Believed | None:
     """What the replica nearest to the source said it believes, when this version came; None if we poll it ourselves."""
-    found = _GAP.search(edition.via.partition(", ")[0])
+    found = _GAP.search(edition.via.partition(", ")[0]) if edition.via else None
     return None if found is None else Believed(1.0, float(found[1]), names(edition.via)[0])
 
 

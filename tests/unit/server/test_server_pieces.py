@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import email
+import email.utils
 import gzip
 import math
 from hashlib import sha256
@@ -116,6 +116,11 @@ def test_dates() -> None:
     assert headers.read_date("Sun, 06 Nov 1994 08:49:37 GMT") == 784111777
     assert headers.read_date("soon") is None
     assert as_date(1e18).endswith("9999 23:59:59 GMT")
+
+
+@given(st.floats(0.0, 253402300799.9))
+def test_dates_are_those_of_the_library(at: float) -> None:
+    assert as_date(at) == email.utils.formatdate(math.floor(at), usegmt=True)
 
 
 @pytest.mark.parametrize(
