@@ -42,6 +42,10 @@ def store(server: Postgres) -> Iterator[PostgresCrew]:
         yield opened
 
 
+def pushed(store: PostgresStore, sources: list[int], now: float) -> None:
+    push(store, sources, "hint", now)
+
+
 def test_a_hint_is_polled_at_once_by_whoever_holds_its_source(server: Postgres, store: PostgresCrew) -> None:
     store.add([Listing(f"memory:{n}", kind="memory", host=str(n), shortest=DAY) for n in range(SOURCES)], time.time())
     polls: list[int] = []
@@ -74,7 +78,7 @@ def test_a_hint_is_polled_at_once_by_whoever_holds_its_source(server: Postgres, 
             await planning
             await asyncio.sleep(1.5)
             with closing(PostgresStore(server.address())) as other:
-                for n, say in enumerate((hasten, lambda *told: push(told[0], told[1], "hint", told[2])), 1):
+                for n, say in enumerate((hasten, pushed), 1):
                     say(other, [n], other.server_time())
                     await until(lambda n=n: polls[SOURCES:].count(n) == 1, f"{n} is polled again", 5.0)
             assert sorted(polls[SOURCES:]) == [1, 2]

@@ -280,7 +280,7 @@ class PostgresStore(PostgresReplica):
 
     def _count(self, db: Connection, more: Mapping[str, int]) -> None:
         if any(more.values()):
-            db.execute(COUNTING, counted(more))
+            db.execute(COUNTING.encode(), counted(more))
 
     def _notify(self, db: Connection, word: str) -> None:
         db.execute("SELECT pg_notify(%s, %s)", (self.schema, word))
