@@ -52,7 +52,7 @@ class MadeUp:
         hosts = tuple(f"host-{n}.example" for n in range(after // OF_HOST, (after + count - 1) // OF_HOST + 1))
         return FleetColumns(
             source=ids,
-            weight=1.0 + ids % 5,
+            weight=(1 + ids % 5).astype(np.float64),
             cost=cost,
             shortest=zero,
             longest=np.full(count, math.inf),

@@ -42,6 +42,10 @@ def store(server: Postgres) -> Iterator[PostgresCrew]:
         yield opened
 
 
+def pushed(store: PostgresStore, sources: list[int], now: float) -> None:
+    push(store, sources, "hint", now)
+
+
 def test_a_hint_is_polled_at_once_by_whoever_holds_its_source(server: Postgres, store: PostgresCrew) -> None:
     store.add([Listing(f"memory:{n}", kind="memory", host=str(n), shortest=DAY) for n in range(SOURCES)], time.time())
     polls: list[int] = []
@@ -74,7 +78,7 @@ def test_a_hint_is_polled_at_once_by_whoever_holds_its_source(server: Postgres, 
             await planning
             await asyncio.sleep(1.5)
             with closing(PostgresStore(server.address())) as other:
-                for n, say in enumerate((hasten, lambda *told: push(told[0], told[1], "hint", told[2])), 1):
+                for n, say in enumerate((hasten, pushed), 1):
                     say(other, [n], other.server_time())
                     await until(lambda n=n: polls[SOURCES:].count(n) == 1, f"{n} is polled again", 5.0)
             assert sorted(polls[SOURCES:]) == [1, 2]
@@ -108,14 +112,18 @@ def test_who_shares_a_store_is_told_which_sources_others_have_made_due(server: P
             time.sleep(0.01)
         return store.hastened()
 
-    with closing(PostgresCrew(server.address())) as other:
+    with closing(PostgresStore(server.address())) as other, closing(PostgresCrew(server.address())) as holder:
         hasten(other, ids[:3], soon)
         assert heard() == ids[:3]
-        # A price moves due times too: of what is due later nobody need be told, and of our own doing we know.
+        # A price moves due times too, and who holds the sources knows; of what is due later nobody need be told.
+        holder.set_due(ids[9:11], [soon] * 2, was=[soon + DAY] * 2)
         other.set_due(ids[3:5], [soon + 60.0] * 2, was=[soon + DAY] * 2)
-        store.set_due(ids[5:7], [soon] * 2, was=[soon + DAY] * 2)
+        store.set_due(ids[5:7], [soon] * 2)
         other.set_due(ids[7:9], [soon] * 2, was=[soon + DAY, 1.0])
         assert heard() == ids[7:8]
+        # Whom a worker makes due whatever they were may be another's.
+        holder.set_due(ids[9:11], [soon] * 2)
+        assert heard() == ids[9:11]
         other.add([Listing("s0")], 1.0, duplicates="replace")
         assert heard() == []
         # Who was made due before is told with the next ones; of too many it is said that there were some.

@@ -29,6 +29,8 @@ APART = 1.0
 class PostgresCrew(PostgresStore):
     """The store as workers and their planner use it; keeps the contract `SharedStore`."""
 
+    _hints = False
+
     def beat(
         self, owner: str, held: float, level: float, burst: float, facts: Mapping[str, float], lesson: bytes | None
     ) -> Grant:

@@ -35,7 +35,8 @@ def record(
     checkpoint(db, mine, horizon)
     observe(db, mine, epoch)
     kept = postgres_copies.keep(db, mine, versions)
-    lasts, bounds, founds, failures = zip(*map(answered, mine), strict=True)
+    made: Any = zip(*map(answered, mine), strict=True)
+    lasts, bounds, founds, failures = made
     # What is beside the last part of a statement is done after it: rows are locked in the order of these tables.
     db.execute(
         "WITH n AS (SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::float8[], %s::float8[], %s::float8[], "

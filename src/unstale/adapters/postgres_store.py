@@ -48,6 +48,9 @@ class PostgresStore(PostgresReplica):
     is for virtual time. A session that is idle for `idle` seconds is ended by the server.
     """
 
+    #: whether who knows what due times were gives a hint; else it holds the sources, or plans
+    _hints = True
+
     def __init__(
         self,
         dsn: str,
@@ -198,7 +201,7 @@ class PostgresStore(PostgresReplica):
 
         def work(db: Connection, again: bool) -> None:
             # Who holds them does not look for them by itself.
-            if soon := postgres_claims.set_due(db, moves):
+            if (soon := postgres_claims.set_due(db, moves)) and (was is None or self._hints):
                 self._notify(db, ",".join(map(str, soon)) if len(soon) <= HASTENED else "")
 
         self._write(work)
@@ -280,7 +283,7 @@ class PostgresStore(PostgresReplica):
 
     def _count(self, db: Connection, more: Mapping[str, int]) -> None:
         if any(more.values()):
-            db.execute(COUNTING, counted(more))
+            db.execute(COUNTING.encode(), counted(more))
 
     def _notify(self, db: Connection, word: str) -> None:
         db.execute("SELECT pg_notify(%s, %s)", (self.schema, word))
