@@ -126,6 +126,8 @@ class Application:
             self.executor, lambda more: receivers(settings, self.executor, content_of, aside, more), self.clock
         )
         self.tell = tell
+        #: called when everything is on the disk, whatever still has to end
+        self.recorded: Callable[[], None] = lambda: None
         _check_others(settings)
         self.engine = Engine(
             self.executor,
@@ -163,8 +165,10 @@ class Application:
             ended, _ = await asyncio.wait(set(beside), timeout=left)
             for task in beside:
                 task.cancel()
-            await self.fetchers.close()
+            # First what was recorded: libcurl waits for every name that is being looked up when it ends.
             self.executor.close()
+            self.recorded()
+            await self.fetchers.close()
         for task in ended:
             # A fault of ours is not to be hidden.
             task.result()

@@ -63,5 +63,5 @@ def until_ended(stop: asyncio.Event | None, *, tied: bool = False) -> Iterator[a
         yield stop
     finally:
         stopping.now()
-        stopping.done = True
+        stopping.saved()
         stopping.over()

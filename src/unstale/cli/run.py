@@ -171,6 +171,7 @@ async def _run(
     gc.set_threshold(*GARBAGE)
     stop = asyncio.Event()
     stopping = Stopping(stop, application.engine.config.grace)
+    application.recorded = stopping.saved
     ending(stopping)
     if seconds is not None:
         asyncio.get_running_loop().call_later(seconds, stopping.now)
@@ -190,7 +191,6 @@ async def _run(
     finally:
         stopping.now()
         await asyncio.gather(watcher, serving)
-        stopping.done = True
     tally = application.engine.counters
     if not events:
         done = f"{many(tally.polls, 'poll')}, {many(tally.changed, 'change')}, {many(tally.failed, 'failure')}"

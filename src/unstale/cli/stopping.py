@@ -30,11 +30,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Stopping:
     """Sets `stop` on a signal, and sees to it that the process ends `grace` and two seconds after that at the latest.
 
-    To be made in the event loop of the main thread; `done` says that everything was recorded. `leave` ends the process.
+    To be made in the event loop of the main thread. `leave` ends the process, without a fault if everything was saved.
     """
 
     def __init__(self, stop: asyncio.Event, grace: float, leave: Callable[[int], None] = os._exit) -> None:
-        self.done = False
+        self._done = False
         self._stop, self._patience, self._leave = stop, grace + MORE, leave
         self._loop = asyncio.get_running_loop()
         self._over = threading.Event()
@@ -54,6 +54,10 @@ class Stopping:
         self._arm()
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._stop.set)
+
+    def saved(self) -> None:
+        """Everything is recorded: what still hangs is nobody's loss."""
+        self._done = True
 
     def over(self) -> None:
         """The process ends by itself, unless a thread that was left behind keeps it."""
@@ -96,9 +100,9 @@ class Stopping:
 
     def _watch(self) -> None:
         if not self._over.wait(self._patience - BEFORE):
-            if not self.done:
+            if not self._done:
                 log("stop_overdue", {"seconds": self._patience})
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(OSError, ValueError):
                     stream.flush()
-            self._leave(0 if self.done else 1)
+            self._leave(0 if self._done else 1)

@@ -181,11 +181,11 @@ async def _work(
         if desk is not None:
             desk.close()
         await asyncio.gather(*others)
-        await fetchers.close()
         executor.close()
         life.close()
         planner.close()
-        stopping.done = True
+        stopping.saved()
+        await fetchers.close()
     return engine.counters.polls
 
 
