@@ -126,14 +126,14 @@ class Sketch:
     def spent(self, price: float, shape: Shape = polls_per_change) -> float:
         """About what the fleet spends at a price, Σ mass·shape(price·u)."""
         price = number("price", price, above=0, infinite=True)
-        return Points(self).total(price, shape)
+        return SketchPoints(self).total(price, shape)
 
     def price(self, budget: float, shape: Shape = polls_per_change) -> float:
         """About the price at which the fleet spends the budget; 0 if it spends nothing at any price."""
         budget = number("budget", budget, above=0, remedy="give what may be spent per unit of time")
         if self.cells.size == 0:
             return 0.0
-        points = Points(self)
+        points = SketchPoints(self)
 
         def total(price: float) -> tuple[float, float]:
             here, there = points.total(price, shape), points.total(price * (1 + _STEP), shape)
@@ -177,7 +177,7 @@ class Sketch:
         return Sketch(cells, np.frombuffer(body, "<f8", offset=8 * size).astype(np.float64).reshape(size, 4))
 
 
-class Points:
+class SketchPoints:
     """A sketch as weighted points: two per cell with its moments, many where sources are being abandoned."""
 
     def __init__(self, sketch: Sketch) -> None:
@@ -223,7 +223,7 @@ class Points:
 
 def _refined(sketch: Sketch, columns: PassColumns) -> Sketch:
     """The sketch with coarse cells cut again, until none is left or they are single doubles."""
-    kept, cut, need = _split(sketch, Points(sketch).coarseness())
+    kept, cut, need = _split(sketch, SketchPoints(sketch).coarseness())
     if not cut.size:
         return sketch
     bits, mass = _sources_in(cut, columns)
@@ -234,7 +234,7 @@ def _refined(sketch: Sketch, columns: PassColumns) -> Sketch:
         inside = (bits & ((1 << rest) - 1)) / np.exp2(rest) - 0.5
         fresh = Sketch(names, np.stack([np.bincount(place, mass * inside**k, names.size) for k in range(4)], axis=1))
         both = kept + fresh
-        coarseness = Points(both).coarseness()[np.searchsorted(both.cells, names)]
+        coarseness = SketchPoints(both).coarseness()[np.searchsorted(both.cells, names)]
         coarseness[open_bits(names) == 0] = 0.0
         good, cut, need = _split(fresh, coarseness)
         kept = kept + good

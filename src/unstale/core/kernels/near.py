@@ -15,7 +15,7 @@ from unstale.core.kernels.numpy_pass import HIGHEST, LOWEST
 from unstale.core.kernels.passes import PassColumns, compiled_for, in_threads, spent_by_log
 from unstale.core.kernels.root import bound
 from unstale.core.roots.passes import log_ratio, search
-from unstale.core.sketch import Points, Sketch
+from unstale.core.sketch import Sketch, SketchPoints
 from unstale.core.sketch_cells import cell_of
 
 Rows = NDArray[np.int64]
@@ -76,7 +76,7 @@ def _model(columns: PassColumns, price: float) -> PassColumns | None:
     for used, moments, _, _ in parts:
         table[used] += moments
     used = np.unique(np.concatenate([used for used, *_ in parts]))
-    far = Points(Sketch(cell_of(used << rest, rest), table[used]))
+    far = SketchPoints(Sketch(cell_of(used << rest, rest), table[used]))
     there = far.mass > 0.0
     mass, u = far.mass[there], far.u[there]
     _, _, masses, weights = zip(*parts, strict=True)
