@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unstale.core import checks
-from unstale.threads import by_threads, processors
+from unstale.core.threads import by_threads
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -32,10 +32,6 @@ def test_an_error_of_any_thread_is_the_callers() -> None:
 
     with pytest.raises(ValueError, match=r"0|1"):
         by_threads(work, 2, 2)
-
-
-def test_there_is_a_processor() -> None:
-    assert processors() >= 1
 
 
 @pytest.mark.parametrize("size", [1, 9, 10, 11, 64, 1_000])

@@ -8,14 +8,16 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unstale.core.threads import by_threads
 from unstale.errors import InputError, require, sentence
-from unstale.threads import by_threads, processors
 
 Floats = NDArray[np.float64]
 #: budgets, weights, costs, rates and caps end here: products of three of them are still doubles
 LARGEST = 1e100
 #: columns from this length on are worth more than one thread to look through
 LONG = 4_000_000
+# more do not read faster from one memory, and where there are fewer processors they do no harm
+_THREADS = 4
 # how many numbers a thread takes at a time, and looks at twice
 _SHARE, _BLOCK = 1 << 22, 1 << 16
 T = TypeVar("T")
@@ -97,7 +99,7 @@ def extremes(x: Floats) -> tuple[float, float]:
         least, greatest = zip(*((block.min(), block.max()) for block in blocks), strict=True)
         return np.min(least), np.max(greatest)
 
-    least, greatest = zip(*by_threads(share, -(-flat.size // _SHARE), processors()), strict=True)
+    least, greatest = zip(*by_threads(share, -(-flat.size // _SHARE), _THREADS), strict=True)
     return float(np.min(least)), float(np.max(greatest))
 
 

@@ -77,4 +77,4 @@ def near_table(
             table[b, 2] += mvv
             table[b, 3] += mvv * v
         refused |= strange and odd(LOWEST, r, w, c)
-    return np.int64(lowest), np.int64(highest), np.int64(apart), refused
+    return int(lowest), int(highest), int(apart), refused

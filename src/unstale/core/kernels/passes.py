@@ -20,8 +20,8 @@ from unstale.core.checks import Floats, number, numbers
 from unstale.core.gamma2 import BLOCK
 from unstale.core.kernels.numpy_pass import Priced, careful, quick
 from unstale.core.kernels.numpy_pass import response as numpy_response
+from unstale.core.threads import by_threads
 from unstale.errors import require
-from unstale.threads import by_threads
 
 T = TypeVar("T")
 

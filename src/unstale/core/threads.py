@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from functools import cache
 from threading import Thread
 from typing import TypeVar
 
@@ -39,9 +37,3 @@ def by_threads(work: Callable[[int], T], count: int, threads: int) -> list[T]:
     if errors:
         raise errors[0]
     return [done[i] for i in range(count)]
-
-
-@cache
-def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
