@@ -48,7 +48,7 @@ PART = 2048
 
 
 def compiled(function: F) -> F:
-    """A pass as machine code."""
+    """A pass over columns as machine code, kept for later runs."""
     # numpy's error model: Python's puts a branch into every division, which forbids vector instructions
     return kept(function, nogil=True, error_model="numpy", fastmath={"contract"})
 
