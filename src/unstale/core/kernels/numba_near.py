@@ -29,7 +29,7 @@ def near_table(
     table: Floats,
     near_mass: Floats,
     near_weight: Floats,
-) -> tuple[np.int64, np.int64, np.int64, bool]:
+) -> tuple[int, int, int, bool]:
     """Add sources to a table of bins by moments, but set apart those with u between `low` and `high`.
 
     The first and the last bin touched, how many are apart, and whether any was odd. The columns that take them must
