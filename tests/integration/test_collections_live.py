@@ -68,7 +68,7 @@ async def _live(folder: Path) -> None:
         for words, said in (
             (["status", "--config", str(config)], "tells of 4 sources"),
             (["explain", place, "--config", str(config)], "tells of 4 sources"),
-            (["signals", "--config", str(config)], "state members listed every true signalled late heard"),
+            (["signals", "--config", str(config)], "state members listed every"),
             (["doctor", "--config", str(config)], "5 beliefs equal bit for bit"),
         ):
             run = CliRunner().invoke(cli, words)

@@ -71,7 +71,8 @@ def _nothing_is_lost(store: SqliteStore, life: Life, before: int, ids: list[int]
     heard, claimed = set(life.told(b"r")), set(life.told(b"c"))
     assert heard <= new
     assert new <= claimed
-    places = db.execute("SELECT source FROM sched UNION ALL SELECT source FROM leases ORDER BY 1").fetchall()
+    with store._at_once() as now:
+        places = now.execute("SELECT source FROM sched UNION ALL SELECT source FROM leases ORDER BY 1").fetchall()
     assert [source for (source,) in places] == ids
     held = db.execute("SELECT count(*) FROM leases").get
     tally = store.counters()

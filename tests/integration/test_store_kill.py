@@ -80,7 +80,8 @@ def _kill_many(parent: subprocess.Popen[bytes], path: Path, ids: list[int]) -> N
         assert last_seen == tally.get("recorded", 0) + tally.get("given_back", 0) + held
         assert tally.get("recorded", 0) == len(acknowledged) == tally.get("changed", 0) + tally.get("unchanged", 0)
         # Every source is waiting or claimed, and its belief has counted each of its outcomes once.
-        places = db.execute("SELECT source FROM sched UNION ALL SELECT source FROM leases ORDER BY 1").fetchall()
+        with store._at_once() as now:
+            places = now.execute("SELECT source FROM sched UNION ALL SELECT source FROM leases ORDER BY 1").fetchall()
         assert [source for (source,) in places] == ids
         fleet = store.fleet(1)
         assert fleet.beliefs.sum() == len(acknowledged)

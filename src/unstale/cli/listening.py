@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -53,7 +54,8 @@ def until_ended(stop: asyncio.Event | None, *, tied: bool = False) -> Iterator[a
 
     def wait_for_end() -> None:
         with contextlib.suppress(OSError, ValueError, RuntimeError):
-            while sys.stdin.buffer.read(4096):
+            # Past Python's own buffer: whoever waits in that holds a lock at which the interpreter dies when it ends.
+            while os.read(sys.stdin.fileno(), 4096):
                 pass
             stopping.ask()
 
