@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from support.postgres import Postgres, postgres
+from support.postgres import Postgres
 from unstale.adapters import postgres_claims, postgres_schema
 from unstale.adapters.postgres_crew import PostgresCrew
 from unstale.adapters.postgres_tables import MIGRATIONS
@@ -22,12 +22,6 @@ from unstale.ports import Body, Claim, Entry, Grant, Listing
 def later() -> float:
     """When all that was just added is due, by a clock that goes right: who is far behind ends others' claims."""
     return time.time() + 10.0
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Postgres]:
-    with postgres() as running:
-        yield running
 
 
 @pytest.fixture

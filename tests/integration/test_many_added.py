@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -12,23 +10,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from support.postgres import Postgres, postgres
 from unstale.adapters import postgres_new_rows
 from unstale.adapters.postgres_crew import PostgresCrew
 from unstale.ports import Listing
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Postgres]:
-    with postgres() as running:
-        yield running
-
-
-@pytest.fixture
-def store(server: Postgres) -> Iterator[PostgresCrew]:
-    server.run("DROP SCHEMA IF EXISTS unstale CASCADE")
-    with closing(PostgresCrew(server.address())) as opened:
-        yield opened
 
 
 def said(n: int) -> Listing:

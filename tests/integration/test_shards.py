@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
 
-from support.postgres import Postgres, postgres
+from support.postgres import Postgres
 from unstale.adapters.postgres_crew import PostgresCrew
 from unstale.adapters.postgres_shards import _wanted
 from unstale.adapters.postgres_tables import OF_SOURCE
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Claim, Entry, HostWord, Listing
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Postgres]:
-    with postgres() as running:
-        yield running
-
-
-@pytest.fixture
-def store(server: Postgres) -> Iterator[PostgresCrew]:
-    server.run("DROP SCHEMA IF EXISTS unstale CASCADE")
-    with closing(PostgresCrew(server.address())) as opened:
-        yield opened
 
 
 def alive(store: PostgresCrew, *owners: str) -> None:

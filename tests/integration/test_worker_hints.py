@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 
-import pytest
 from click.testing import CliRunner
 
 from support.patience import BUSY
-from support.postgres import Postgres, postgres
+from support.postgres import Postgres
 from unstale.adapters.postgres_crew import PostgresCrew
 from unstale.adapters.postgres_link import HASTENED
 from unstale.adapters.postgres_store import PostgresStore
@@ -27,19 +26,6 @@ from unstale.ports import Claim, Fetched, Listing
 from unstale.service.hints import hasten, push
 
 DAY, SOURCES = 86_400.0, 6
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Postgres]:
-    with postgres() as running:
-        yield running
-
-
-@pytest.fixture
-def store(server: Postgres) -> Iterator[PostgresCrew]:
-    server.run("DROP SCHEMA IF EXISTS unstale CASCADE")
-    with closing(PostgresCrew(server.address())) as opened:
-        yield opened
 
 
 def pushed(store: PostgresStore, sources: list[int], now: float) -> None:
