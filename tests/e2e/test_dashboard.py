@@ -204,22 +204,21 @@ def test_the_table_is_sorted_searched_and_filtered(tab: Tab) -> None:
 def test_a_source_is_polled_paused_weighed_and_compared(tab: Tab) -> None:
     page = tab.go("sources/2")
     page.get_by_text("it changes about").wait_for()
+    page.get_by_label("Weight").fill("3.5")
     page.get_by_role("button", name="Poll now").click()
     page.get_by_text("is what the source has now").wait_for()
-    # It is told before the page is shown anew: what is clicked until then is gone.
-    tab.until("document.querySelector('#poll')?.disabled === false")
     page.get_by_role("button", name="what changed since").first.click()
     page.locator(".difference .added, .difference .taken").first.wait_for()
     page.get_by_role("button", name="Pause").click()
-    page.get_by_role("button", name="Resume").wait_for()
+    page.get_by_text("It is paused: nothing polls it.").wait_for()
     page.get_by_role("button", name="Resume").click()
+    page.get_by_text("It is polled again.").wait_for()
     page.get_by_role("button", name="Pause").wait_for()
-    page.get_by_label("Weight").fill("3.5")
     page.get_by_label("At least every").fill("2 h")
+    assert page.get_by_label("Weight").input_value() == "3.5", "what is typed meanwhile stays"
     page.get_by_role("button", name="Save").click()
     page.get_by_text("Saved; the engine takes it up").wait_for()
-    # Not the value, which is what was typed: as it is shown anew.
-    tab.until("document.querySelector('#longest')?.defaultValue === '2 h'")
+    assert page.evaluate("document.querySelector('#longest').defaultValue") == "2 h", "it is said when it is shown"
     assert page.get_by_label("Weight").input_value() == "3.5"
     assert _bounds(tab, 2) == [0, 7200]
     page.get_by_label("Never sooner than").fill("5000")

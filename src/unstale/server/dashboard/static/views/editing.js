@@ -18,8 +18,9 @@ const FLAGS = [["whitespace", "spaces"], ["case", "capital letters"], ["digits",
 const shownAs = (name, all) => [all ?? []].flat().length ? (name === "between" ? all.map((pair) => pair.join(" => ")) : [all].flat()).join("\n") : "";
 const readAs = (name, text) => (name === "between" ? lines(text).map((one) => one.split(/\s*=>\s*/)) : lines(text));
 
-/** The form of a source into a place, and what else can be done into another; `again` shows the source anew. It is whole when what is returned is done. */
-export function editing(place, acts, one, context, again) {
+/** The form of a source into a place, and what else can be done into another. `again` shows the source anew, `renew` only what
+ * is told of it, so that what is being typed stays. It is whole when what is returned is done. */
+export function editing(place, acts, one, context, again, renew) {
   const at = `/api/v1/sources/${one.id}`;
   const may = operator();
   const input = (id, value, about = "", more = {}) => h("input", { id, type: "text", value, placeholder: about, disabled: !may, ...more });
@@ -87,28 +88,41 @@ export function editing(place, acts, one, context, again) {
     for (const name of ["title", "tags"]) if (options[name] === null && one.options[name] === undefined) delete options[name];
     const body = { weight: heavy, ...(touched(shortest) ? { min_interval: least ?? 0 } : {}), ...(touched(longest) ? { max_interval: most } : {}),
       ...(Object.keys(options).length ? { options } : {}) };
-    await done(() => send("PATCH", at, body), "Saved; the engine takes it up at once.");
+    await done(() => send("PATCH", at, body), () => "Saved; the engine takes it up at once.", again);
   };
-  async function done(work, text) {
-    try { await work(); note(text); } catch (error) { note(error.message, true); return; }
-    if (context.current()) await again();
+  /** Do it, show what came of it, and only then say so: who reads the word may type on. */
+  async function done(work, said, show = renew) {
+    try {
+      await work();
+      if (context.current()) await show();
+      note(said());
+    } catch (error) { note(error.message, true); }
   }
   const poll = async (event) => {
     event.target.disabled = true;
     try {
       const found = await send("POST", `${at}/poll?wait=15s`);
+      if (context.current()) await renew();
       if (!found.polled) note("It is due now; it will be polled as soon as the budget allows.");
       else note(found.answered ? `Polled: version ${found.version} is what the source has now.` : "Polled, but the source did not answer.", !found.answered);
     } catch (error) { note(error.message, true); }
-    if (context.current()) await again();
+    event.target.disabled = false;
+  };
+  const pause = async (event) => {
+    const button = event.target;
+    await done(async () => {
+      await send("PATCH", at, { paused: !one.paused });
+      one.paused = !one.paused;
+      button.textContent = one.paused ? "Resume" : "Pause";
+    }, () => one.paused ? "It is paused: nothing polls it." : "It is polled again.");
   };
   const act = (name, work, more = {}) => h("button", { type: "button", class: "quiet", disabled: !may, onclick: work, ...more }, name);
   const form = h("form", { onsubmit: save }, h("div", { class: "grid" }, field("Title", title), field("Tags", tags, "With commas between them."), field("Weight", weight, "How much its freshness counts."),
     field("Never sooner than", shortest), field("At least every", longest)), counts, h("button", { type: "submit", disabled: !may }, "Save"));
   fill(acts, h("div", { class: "controls actions", role: "group", "aria-label": "What can be done" },
     act("Poll now", poll, { id: "poll", class: null }),
-    act(one.paused ? "Resume" : "Pause", () => done(() => send("PATCH", at, { paused: !one.paused }), one.paused ? "It is polled again." : "It is paused: nothing polls it.")),
-    act("Hint", () => done(() => send("POST", `${at}/hint`), "It may have changed: it is due now.")),
+    act(one.paused ? "Resume" : "Pause", pause),
+    act("Hint", () => done(() => send("POST", `${at}/hint`), () => "It may have changed: it is due now.")),
     act("Remove", () => { remove([one.id], () => {}); location.hash = "#/sources"; })));
   fill(place, h("h2", {}, "What is said of it"), form, may ? null : h("p", { class: "muted" }, "Log in as operator to do these."));
 

@@ -89,8 +89,17 @@ export async function source(place, context) {
   const one = await head();
   if (one === null) return;
   const order = wants(context) ? ["versions", "head", "acts", "polls", "belief", "does"] : ["head", "acts", "versions", "polls", "belief", "does"];
-  const again = () => source(place, context);
-  const judged = editing(parts.does, parts.acts, one, context, again);
+  let { version } = one;
+  async function renew() {
+    const now = await head();
+    await polls();
+    // A new version is shown by itself, unless somebody is comparing others.
+    if (now && now.version !== version && !parts.versions.querySelector("h3") && !parts.versions.contains(document.activeElement)) {
+      version = now.version;
+      await versions(parts.versions, context.id, one.kind, context);
+    }
+  }
+  const judged = editing(parts.does, parts.acts, one, context, () => source(place, context), renew);
   const wanted = { old: context.query.get("old"), new: context.query.get("new") };
   // Everything is there before it is shown, so that nothing moves; charts fit themselves into their room then.
   await Promise.all([polls(), versions(parts.versions, context.id, one.kind, context, wanted), judged]);
@@ -99,16 +108,8 @@ export async function source(place, context) {
   const onStatus = ({ detail }) => {
     if (detail.polls === undefined || document.hidden || Date.now() - seen < 5000) return;
     seen = Date.now();
-    head().then(async (now) => {
-      await polls();
-      // A new version is shown by itself, unless somebody is comparing others.
-      if (now && now.version !== version && !parts.versions.querySelector("h3") && !parts.versions.contains(document.activeElement)) {
-        version = now.version;
-        await versions(parts.versions, context.id, one.kind, context);
-      }
-    }).catch(() => {});
+    renew().catch(() => {});
   };
-  let { version } = one;
   let seen = Date.now();
   live.addEventListener("status", onStatus);
   context.ending(() => live.removeEventListener("status", onStatus));
