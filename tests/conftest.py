@@ -17,6 +17,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from support.own_shell import unsaid
+
+unsaid()
 _common = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "derandomize": True}
 settings.register_profile("quick", max_examples=8, **_common)
 settings.register_profile("full", max_examples=30, **_common)

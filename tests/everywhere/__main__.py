@@ -23,11 +23,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from conditions import PACKAGED, Condition, conditions, rows
+from conditions import DESCRIPTORS, PACKAGED, PRIVATE, Condition, conditions, rows
 
 ROOT = Path(__file__).resolve().parents[2]
 #: of each kind the one that differs most from a developer's own machine and needs nothing but this tree
-FEW = ("3.13", "plain", "narrow, Turkish, Chatham", "shuffled")
+FEW = ("3.13", "plain", "narrow, Turkish, Chatham", "shuffled", "talkative, private")
 #: characters of a log that are printed where nobody can look it up
 SHOWN = 20_000
 #: rows that run beside each other: one alone waits for nearly half of its time
@@ -175,7 +175,16 @@ def run(row: Row, tests: list[str], examples: bool, lane: Path, log: Path) -> tu
         given["PATH"] = f"{python.parent}{os.pathsep}{given['PATH']}"
         if row["packages"].name == "none":
             given["PATH"] = bare_path(folder)
-        words = [str(python), "-m", "pytest", "-n", "2", "-q", "-p", "no:cacheprovider", "-m"]
+        shell: tuple[str, ...] = ()
+        if row["shell"].environment:
+            temporary = folder / "tëmp orary"
+            temporary.mkdir()
+            if as_user:
+                shutil.chown(temporary, "nobody")
+            given["TMPDIR"] = str(temporary)
+            as_user["umask"] = PRIVATE
+            shell = ("sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "sh")
+        words = [*shell, str(python), "-m", "pytest", "-n", "2", "-q", "-p", "no:cacheprovider", "-m"]
         words.append("not slow or examples" if examples else "not slow")
         for condition in row.values():
             words += [word for plugin in condition.plugins for word in ("-p", plugin)]

@@ -14,6 +14,7 @@ import random
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,28 @@ from pathlib import Path
 #: programs of Debian packages that some tests talk to
 PACKAGED = ("curl", "wrk", "nginx", "varnishd", "chromium", "promtool", "mariadbd", "my_print_defaults", "firefox-esr")
 TURKISH = {"COLUMNS": "60", "LC_ALL": "tr_TR.UTF-8", "TZ": "Pacific/Chatham"}
+#: a company's proxy, accounts of servers, colours, another store: what nobody answers, or must not be written to
+TALKATIVE = {
+    **{f"{scheme}_proxy": "http://127.0.0.1:9" for scheme in ("http", "https", "all")},
+    **{f"{scheme}_PROXY": "http://127.0.0.1:9" for scheme in ("HTTP", "HTTPS", "ALL")},
+    "PGHOST": "192.0.2.1",
+    "PGUSER": "somebody",
+    "PGPASSWORD": "theirs",
+    "PGOPTIONS": "-c search_path=theirs",
+    "AWS_PROFILE": "theirs",
+    "AWS_ACCESS_KEY_ID": "theirs",
+    "MYSQL_TCP_PORT": "9",
+    "MYSQL_PWD": "theirs",
+    "FORCE_COLOR": "1",
+    "TERM": "dumb",
+    "REQUESTS_CA_BUNDLE": "/nowhere",
+    "SSL_CERT_FILE": "/nowhere",
+    "UNSTALE_STORE": "/nowhere/theirs.db",
+    "UNSTALE_CONFIG": "/nowhere/theirs.toml",
+    "UNSTALE_TOKEN": "theirs",
+}
+#: files of one's own are nobody else's, and few may be open at once, as macOS has it
+PRIVATE, DESCRIPTORS = 0o077, 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +75,8 @@ def conditions() -> list[Condition]:
         Condition("folder", "spä ce, read-only"),
         Condition("user", "as it is"),
         Condition("user", "nobody", missing=nobody()),
+        Condition("shell", "as it is"),
+        Condition("shell", "talkative, private", TALKATIVE),
         Condition("load", "quiet"),
         Condition("load", "busy"),
         Condition("packages", "as installed"),
@@ -139,7 +164,7 @@ def rows(known: Sequence[Condition]) -> list[dict[str, Condition]]:
     sizes = sorted(map(len, names.values()))
     for count in itertools.count(math.prod(sizes[-2:])):
         for busy in range(sizes[-1], count // 2 + 1):
-            for seed in range(16):
+            for seed in range(64):
                 found = _climbed(names, every, count, busy, random.Random(seed))
                 if found:
                     return [
@@ -159,16 +184,19 @@ def _climbed(
     rows = [{kind: dice.choice(choice) for kind, choice in names.items()} for _ in range(count)]
     for at, row in enumerate(rows):
         row["load"] = "quiet" if at < count - busy else "busy"
-    met = [_pairs(row) for row in rows]
-    missing = len(every - set().union(*met))
+    met = Counter(pair for row in rows for pair in _pairs(row))
+    missing = len(every) - len(met)
     for _ in range(4000):
         if not missing:
             return rows
         at, kind = dice.randrange(count), dice.choice(sorted(names.keys() - {"load"}))
         row = {**rows[at], kind: dice.choice(names[kind])}
-        others = set().union(*(pairs for i, pairs in enumerate(met) if i != at))
-        if (left := len(every - others - _pairs(row))) <= missing:
-            rows[at], met[at], missing = row, _pairs(row), left
+        before, after = _pairs(rows[at]), _pairs(row)
+        left = missing + sum(met[pair] == 1 for pair in before - after) - sum(not met[pair] for pair in after - before)
+        if left <= missing:
+            met.subtract(before - after)
+            met.update(after - before)
+            rows[at], missing = row, left
     return []
 
 

@@ -65,13 +65,9 @@ class ApiAuth:
         lines = ["Content-Type: application/x-www-form-urlencoded", "Expect:", f"Authorization: Basic {pair}"]
         # For this one exchange: tokens are asked for once an hour.
         way = driver(1)
-        transfer = Transfer(self._gate).watched(way.watching)
+        transfer = Transfer(self._gate).watched(way.watching).known_as(self._agent, self._trusted)
         try:
             curl = transfer.begin(place.text, [*lines, "Accept: application/json"], _SECONDS, _LIMIT)
-            curl.setopt(pycurl.USERAGENT, self._agent)
-            curl.setopt(pycurl.PROXY, "")
-            if self._trusted:
-                curl.setopt(pycurl.CAINFO, self._trusted)
             curl.setopt(pycurl.POSTFIELDS, urlencode(form))
             code = await way.exchange(curl)
             reply = transfer.end(place, "the exchange broke off" if code else "")

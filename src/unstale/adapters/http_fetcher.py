@@ -15,8 +15,6 @@ from collections.abc import Callable
 from functools import partial
 from ipaddress import ip_address
 
-import pycurl
-
 from unstale.adapters.addresses import Gate, web_address
 from unstale.adapters.body_room import BodyRoom
 from unstale.adapters.curl_driver import driver
@@ -209,13 +207,7 @@ class HttpFetcher:
         transfer = Transfer(self._gate if not self._proxy else None, self._room).watched(self._driver.watching)
         # Made once, and not for every poll.
         transfer.landed, transfer.call_off = partial(self._landed, transfer), partial(self._call_off, transfer)
-        curl = transfer.curl
-        curl.setopt(pycurl.USERAGENT, self._agent)
-        # An empty proxy overrules the environment's, which would dial past the gate.
-        curl.setopt(pycurl.PROXY, self._proxy)
-        if self._ca_file:
-            curl.setopt(pycurl.CAINFO, self._ca_file)
-        return transfer
+        return transfer.known_as(self._agent, self._ca_file, self._proxy)
 
     def _refused_literal(self, host: str) -> str:
         try:

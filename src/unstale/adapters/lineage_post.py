@@ -53,19 +53,13 @@ class LineagePost:
             self._teller.join(PATIENCE)
 
     def _run(self) -> None:
-        transfer = Transfer(self._gate)
-        curl = transfer.curl
-        curl.setopt(pycurl.USERAGENT, self._agent)
-        # An empty proxy overrules the environment's, which would dial past the gate.
-        curl.setopt(pycurl.PROXY, "")
-        if self._trusted:
-            curl.setopt(pycurl.CAINFO, self._trusted)
+        transfer = Transfer(self._gate).known_as(self._agent, self._trusted)
         try:
             while (line := self._waiting.get()) is not None:
                 if reason := self._post(transfer, line):
                     self._failed(reason)
         finally:
-            curl.close()
+            transfer.curl.close()
             with suppress(Empty):
                 while True:
                     self._waiting.get_nowait()

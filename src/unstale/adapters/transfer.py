@@ -11,6 +11,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -38,7 +39,6 @@ NO_HTTP, TOO_MUCH = "it did not answer in HTTP", "the body has more than"
 NO_HEAD, NO_BODY = "its headers ended before their end", "the body ended before its stated end"
 NO_END, NO_CODING = "the compressed body ended before its end", "the body could not be decoded"
 NO_PROOF = "nothing says that its answer over HTTP/2 is whole"
-
 
 Late = Callable[[], bool]
 
@@ -108,6 +108,16 @@ class Transfer:
         # libcurl bounds the headers; reading them line by line in Python would be a tenth of a poll.
         curl.setopt(pycurl.HEADERFUNCTION, self._lines.append)
         curl.setopt(pycurl.WRITEFUNCTION, self._write)
+
+    def known_as(self, agent: str, trusted: str = "", proxy: str = "") -> Self:
+        """Itself, as who asks: under which name, whose certificates it believes beside the usual, by which proxy."""
+        self.curl.setopt(pycurl.USERAGENT, agent)
+        # An empty proxy overrules the environment's, which would dial past the gate.
+        self.curl.setopt(pycurl.PROXY, proxy)
+        if trusted:
+            # A path may hold any letters, a text for libcurl only ASCII.
+            self.curl.setopt(pycurl.CAINFO, os.fsencode(trusted))
+        return self
 
     def watched(self, watching: Callable[[Opens], Opens]) -> Self:
         """Itself, with its sockets watched by who drives it."""

@@ -77,14 +77,7 @@ class Webhook:
         """A handle that nobody uses."""
         if self._spare:
             return self._spare.pop()
-        transfer = Transfer(self._gate).watched(driver.watching)
-        curl = transfer.curl
-        curl.setopt(pycurl.USERAGENT, self._agent)
-        # An empty proxy overrules the environment's, which would dial past the gate.
-        curl.setopt(pycurl.PROXY, "")
-        if self._trusted:
-            curl.setopt(pycurl.CAINFO, self._trusted)
-        return transfer
+        return Transfer(self._gate).watched(driver.watching).known_as(self._agent, self._trusted)
 
     async def _post(self, event: Event) -> str:
         body = event_text(event)

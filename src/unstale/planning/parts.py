@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.fs
@@ -24,6 +25,8 @@ from unstale.errors import InputError, require, sentence
 from unstale.frozen import dataclass
 from unstale.writing import whole_file
 
+#: what an address holds as it is
+_SPOKEN = "/:@!$&'()*+,;=?#[]%"
 #: rows read at a time: enough for compiled passes, some hundred megabytes with all columns of a plan
 BATCH = 1 << 18
 #: rows that one task looks through, so that few enough tasks keep many workers busy
@@ -148,7 +151,7 @@ def _matching(pattern: str) -> list[str]:
     wild = re.search(r"[*?[]", path)
     try:
         if wild is None and system.get_file_info(path).type != pyarrow.fs.FileType.Directory:
-            return [scheme + path]
+            return [_named(scheme, path)]
         folder = path if wild is None else path[: wild.start()].rpartition("/")[0]
         deep = wild is not None and "/" in path[wild.start() :]
         listed = system.get_file_info(pyarrow.fs.FileSelector(folder, recursive=deep, allow_not_found=True))
@@ -156,7 +159,12 @@ def _matching(pattern: str) -> list[str]:
         rule = f"cannot be listed ({_reason(error)})"
         raise InputError(sentence("files", repr(pattern), rule, "check the address")) from None
     wanted = f"{path.rstrip('/')}/*.parquet" if wild is None else path
-    return [scheme + info.path for info in listed if info.is_file and fnmatch(info.path, wanted)]
+    return [_named(scheme, info.path) for info in listed if info.is_file and fnmatch(info.path, wanted)]
+
+
+def _named(scheme: str, path: str) -> str:
+    """A file as `place_of` finds it again: an address has no spaces and no letters beyond ASCII."""
+    return scheme + quote(path, safe="/:@!$&'()*+,;=") if scheme else path
 
 
 def place_of(file: str) -> tuple[pyarrow.fs.FileSystem, str]:
@@ -164,7 +172,8 @@ def place_of(file: str) -> tuple[pyarrow.fs.FileSystem, str]:
     if "://" not in file:
         return pyarrow.fs.LocalFileSystem(), file
     try:
-        system, path = pyarrow.fs.FileSystem.from_uri(file)
+        # As people write it: what an address may not hold is put as it must be, what is already so is left.
+        system, path = pyarrow.fs.FileSystem.from_uri(quote(file, safe=_SPOKEN))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         raise InputError(
             sentence("file", repr(file), f"cannot be opened ({_reason(error)})", "check the address")

@@ -526,6 +526,12 @@ def test_a_certificate_must_be_trusted(certificate: tuple[str, str]) -> None:
     assert _overserver_side(certificate, answer(b"a"), "").reason == "127.0.0.1: its certificate is not trusted"
 
 
+def test_a_file_of_certificates_may_have_any_name(certificate: tuple[str, str], tmp_path: Path) -> None:
+    named = tmp_path / "Zertifikät ß.pem"
+    named.write_bytes(Path(certificate[0]).read_bytes())
+    assert _overserver_side(certificate, answer(b"a"), str(named)).body == b"a"
+
+
 def test_secure_to_insecure_is_not_followed_with_credentials(certificate: tuple[str, str]) -> None:
     down = redirect("http://127.0.0.1:1/")
     got = _overserver_side(certificate, down, certificate[0], headers={"x-key": SECRET})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,8 @@ def test_round_trip(ending: str, tmp_path: Path) -> None:
     assert parsed.problems == []
     assert parsed.listings == FLEET
     assert [p.name for p in tmp_path.iterdir()] == [file.name]
-    assert file.stat().st_mode & 0o777 == 0o644
+    os.umask(mask := os.umask(0))
+    assert file.stat().st_mode & 0o777 == 0o666 & ~mask
 
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -216,7 +216,9 @@ def test_files_are_found_and_kept(tmp_path: Path) -> None:
     assert parts.files_of(pattern) == want
     assert parts.files_of(str(tmp_path / "in")) == want
     assert parts.files_of(f"{tmp_path}/*/part-[12].parquet") == want[1:]
-    assert parts.files_of(f"file://{tmp_path}/in/*.parquet") == [f"file://{f}" for f in want]
+    addresses = [Path(file).as_uri() for file in want]
+    assert parts.files_of(f"file://{tmp_path}/in/*.parquet") == addresses == parts.files_of(f"{tmp_path.as_uri()}/in")
+    assert sum(part.rows for address in addresses for part in parts.parts_of(address)) == N
     with pytest.raises(InputError, match="is the folder that is read"):
         plan_parts(pattern, Here(), budget=1, output=str(tmp_path / "out/../in"))
     split(fleet(), tmp_path / "in2", count=1)
