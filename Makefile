@@ -11,7 +11,7 @@ AUDIT := .venv-audit$(VERSION)
 PIP_FLAGS := --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check slow everywhere mutants wheel audit fuzz chaos environment soak walk lint linted formatted typed layered compiled tested bench profile screenshots docs lock clean
+.PHONY: help demo test check slow everywhere mutants wheel image audit fuzz chaos environment soak walk lint linted formatted typed layered compiled tested bench profile screenshots docs lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ mutants: $(DEV)/.ready  ## mistakes in the most important functions, which the n
 
 wheel: $(DEV)/.ready  ## build the wheel, check it, and use it in empty environments on every Python that is installed
 	$(DEV)/bin/python tests/wheel
+
+image: $(DEV)/.ready  ## build the container image and use it, as root with buildah; BASE=… instead of one of Debian's packages
+	$(DEV)/bin/python tests/image $(if $(BASE),--base $(BASE))
 
 audit: $(AUDIT)/.ready  ## known weaknesses of what is installed with us, and a bill of materials in dist/
 	$(AUDIT)/bin/python tests/audit

@@ -9,39 +9,17 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/everywhere"))
+sys.path[:0] = [str(ROOT / "tests/everywhere"), str(ROOT / "tests")]
 from conditions import pythons  # noqa: E402  it is beside, and no package
+
+from support.site import site  # noqa: E402
 
 SETTINGS = 'budget = "5/s"\n[http]\nallow_networks = ["127.0.0.0/8"]\n'
 FLEET = "id,change_rate,weight\nnews,24,3\nlaw,0.1,1\n"
-
-
-class Silent(SimpleHTTPRequestHandler):
-    """A file server that says nothing."""
-
-    def log_message(self, *_: object) -> None:
-        """Nothing."""
-
-
-@contextmanager
-def site(folder: Path) -> Iterator[str]:
-    """The address of a page on this machine."""
-    (folder / "page.html").write_text("<p>news</p>")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=str(folder)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/page.html"
-    finally:
-        server.shutdown()
 
 
 def call(*words: str | Path, cwd: Path) -> str:
