@@ -11,7 +11,6 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.json
-import pyarrow.parquet
 
 from unstale.errors import InputError, sentence
 from unstale.writing import whole_file
@@ -37,7 +36,7 @@ def write(table: pa.Table, path: str) -> None:
     """Write a table into a file, by its ending: nobody ever sees half a plan."""
     writers: dict[str, Callable[[BinaryIO], Any]] = {
         "csv": lambda to: pyarrow.csv.write_csv(table, to),
-        "parquet": lambda to: pyarrow.parquet.write_table(table, to),
+        "parquet": lambda to: _parquet().write_table(table, to),
         "jsonl": lambda to: _write_json(table, to),
     }
     write_to = writers[_kind(Path(path))]
@@ -58,7 +57,7 @@ def _kind(file: Path) -> str:
 def _read(kind: str, source: Any, name: str) -> pa.Table:
     try:
         if kind == "parquet":
-            return pyarrow.parquet.read_table(source)
+            return _parquet().read_table(source)
         data = source.read()
         if not data.strip():
             raise InputError(sentence("file", name, "is empty", "give a header and at least one source"))
@@ -66,6 +65,13 @@ def _read(kind: str, source: Any, name: str) -> pa.Table:
     except (pa.ArrowInvalid, UnicodeDecodeError, json.JSONDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(sentence("file", name, f"cannot be read as {kind}", reason)) from None
+
+
+def _parquet() -> Any:
+    """Loaded where it is needed: with it comes all that reads from other machines."""
+    import pyarrow.parquet
+
+    return pyarrow.parquet
 
 
 def _read_csv(data: bytes) -> pa.Table:

@@ -27,6 +27,7 @@ TOGETHER = (
     "kernels.numpy_pass",
     "kernels.numba_pass",
     "kernels.numba_near",
+    "kernels.numba_hosts",
     "learning.gamma",
     "learning.harm",
     "learning.mixture",

@@ -7,11 +7,14 @@ Rules of this file:
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+
 import numpy as np
 from numpy.typing import NDArray
 
 from unstale.core.checks import Floats
 from unstale.core.fleet import Fleet, Rows
+from unstale.core.kernels.hosts import HostSums
 from unstale.core.roots.meeting import ADJACENT, HUGE, TINY, meet
 from unstale.frozen import dataclass
 
@@ -45,6 +48,7 @@ class Market:
             # What each host's cheapest poll had to be worth when last asked, at which price, and how it moves.
             self.level, self.asked, self.drift = np.zeros((3, len(fleet.cap)))
             self.turn = False
+            self.sums = HostSums.of(fleet, np.where(self.worthless, 0.0, self.weight), self.by_host, self.edges)
             with np.errstate(invalid="ignore"):
                 self.leaves = np.where(self.worthless, 0.0, self.weight * fleet.value.limit())
 
@@ -142,12 +146,16 @@ class Market:
             return rows, seat, *self.rates(due, rows)
 
         def total(level: Floats, which: Rows) -> tuple[Floats, Floats]:
+            extra = np.maximum(level - floor[which], 0.0)
+            if self.sums is not None and (found := self.sums.at(price, extra, hosts[which])) is not None:
+                return found
             _, seat, rates, slopes = at(level, which)
             return _sums(seat, rates, len(which)), _sums(seat, slopes, len(which))
 
+        leaving: dict[int, tuple[list[float], list[float]]] = {}
         expected = self.level[hosts] + (price - self.asked[hosts]) * self.drift[hosts]
         start = np.where(expected > floor, expected, np.where(floor > 0, floor * 2.0, 1.0))
-        root = meet(total, cap, start, low=floor, edge=lambda *at: self._edge(price, hosts, *at))
+        root = meet(total, cap, start, low=floor, edge=lambda *at: self._edge(price, hosts, leaving, *at))
         every = np.arange(len(hosts))
         rows, seat, rates, slopes = at(np.where(root.jump, root.high, root.at), every)
         if root.jump.any():
@@ -169,7 +177,15 @@ class Market:
         self.asked[hosts], self.drift[hosts] = price, self.cheapest[hosts] - pull
 
     def _edge(
-        self, price: float, hosts: Rows, low: Floats, high: Floats, at: Floats, step: Floats, which: Rows
+        self,
+        price: float,
+        hosts: Rows,
+        leaving: dict[int, tuple[list[float], list[float]]],
+        low: Floats,
+        high: Floats,
+        at: Floats,
+        step: Floats,
+        which: Rows,
     ) -> Floats:
         """Where to look next inside each host's bracket, knowing at which levels its sources leave.
 
@@ -177,21 +193,33 @@ class Market:
         like one over the logarithm of the distance. So first the bracket is cut at a leaving level, then the
         logarithm of the distance to the next one is searched, by Newton and by halving in turn.
         """
-        found = np.full(len(which), np.nan)
+        found: list[float] = []
         self.turn = not self.turn
-        for k, h in enumerate(hosts[which]):
-            rows = self.by_host[self.edges[h] : self.edges[h + 1]]
-            level = self.leaves[rows] - price * (self.cost[rows] - self.cheapest[h])
-            level = np.sort(level[(level > low[k]) & (level < HUGE)]) * (1 - 4 * ADJACENT)  # it may drop a bit earlier
-            inside = np.searchsorted(level, high[k])
+        columns = (column.tolist() for column in (hosts[which], low, high, at, step))
+        for h, below, above, here, newton_step in zip(*columns, strict=True):
+            if h not in leaving:
+                leaving[h] = self._leaving(price, h)
+            levels, just_before = leaving[h]
+            first = bisect_right(levels, below)
+            inside = bisect_left(just_before, above, first) - first
             if inside:
-                found[k] = level[inside // 2]
-            elif len(level):
-                distance = level[0] - at[k]
-                newton = level[0] - distance * np.exp(-step[k] / distance) if self.turn and distance > 0 else np.nan
-                halved = level[0] - np.sqrt((level[0] - low[k]) * max(level[0] - high[k], level[0] * ADJACENT))
-                found[k] = newton if low[k] < newton < high[k] else halved
-        return found
+                found.append(just_before[first + inside // 2])
+            elif first < len(levels):
+                level = just_before[first]
+                distance = level - here
+                newton = level - distance * np.exp(-newton_step / distance) if self.turn and distance > 0 else np.nan
+                halved = level - np.sqrt((level - below) * max(level - above, level * ADJACENT))
+                found.append(newton if below < newton < above else halved)
+            else:
+                found.append(np.nan)
+        return np.array(found)
+
+    def _leaving(self, price: float, h: int) -> tuple[list[float], list[float]]:
+        """The levels at which sources of a host leave, and just before each: it may drop a bit earlier."""
+        rows = self.by_host[self.edges[h] : self.edges[h + 1]]
+        levels = self.leaves[rows] - price * (self.cost[rows] - self.cheapest[h])
+        levels = np.sort(levels[levels < HUGE])
+        return levels.tolist(), (levels * (1 - 4 * ADJACENT)).tolist()
 
 
 def _sums(group: Rows, values: Floats, n: int) -> Floats:

@@ -15,7 +15,7 @@ from unstale.core.objectives import objective_of
 from unstale.core.plan import Certificate, Plan
 from unstale.core.processes.named import named
 from unstale.core.values import Mixed, Value
-from unstale.planning.table import TableColumns
+from unstale.planning.table import TableColumns, arrow_column
 from unstale.units import format_duration
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class FleetPlan:
         for name in ("sync_rate", "interval", "freshness", "age", "abandoned"):
             if name in out.column_names:
                 out = out.drop_columns([name])
-            out = out.append_column(name, [getattr(self, name)])
+            out = out.append_column(name, arrow_column(getattr(self, name)))
         return out
 
     def summary(self) -> dict[str, Any]:

@@ -49,7 +49,9 @@ def as_table(data: Any) -> pa.Table:
     """An Arrow table from a pandas or polars frame, an Arrow table, or a mapping of columns."""
     if isinstance(data, Mapping):
         return pa.table({str(k): _array(str(k), v) for k, v in data.items()})
-    if isinstance(data, pa.Table) or hasattr(data, "__arrow_c_stream__"):
+    if isinstance(data, pa.Table):  # as it is: to make one of it, Arrow would import pandas where that is installed
+        return _plain_text(data)
+    if hasattr(data, "__arrow_c_stream__"):
         return _plain_text(pa.table(data))
     raise InputError(
         sentence(
@@ -177,8 +179,8 @@ def number_column(
         if default is None:
             row = int(pc.index(values.is_null(), True).as_py())
             raise InputError(sentence(_where(table, row), name, "is missing (empty or NaN)", "fill it in"))
-        values = values.fill_null(default)
-    x: Floats = values.to_numpy()
+        values = values.fill_null(arrow_column(np.array([default]))[0])
+    x = _floats(values)
     rule = "must be a finite number" + (f" above {above:g}" if above is not None else "")
     rule += f" at least {least:g}" if least is not None else ""
     rule += f" and at most {most:g}" if most < np.inf else ""
@@ -191,6 +193,23 @@ def number_column(
     ok &= x <= most
     _refuse(table, name, x, ok, rule)
     return x
+
+
+def _floats(values: pa.ChunkedArray) -> Floats:
+    """A column of floats without gaps for NumPy: `to_numpy` would import pandas where that is installed."""
+    whole = values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
+    return np.asarray(np.from_dlpack(whole), np.float64)
+
+
+def arrow_column(x: NDArray[Any]) -> pa.Array:
+    """Numbers, or yes and no, as a column of Arrow's, again without pandas.
+
+    >>> arrow_column(np.array([True, False, True])).to_pylist(), arrow_column(np.array([0.5, np.inf])).to_pylist()
+    ([True, False, True], [0.5, inf])
+    """
+    if x.dtype == np.bool_:
+        return pa.Array.from_buffers(pa.bool_(), len(x), [None, pa.py_buffer(np.packbits(x, bitorder="little"))])
+    return pa.Array.from_buffers(pa.float64(), len(x), [None, pa.py_buffer(np.ascontiguousarray(x, np.float64))])
 
 
 def _is_decimal(kind: pa.DataType) -> bool:

@@ -37,6 +37,35 @@ def test_only_open_ones_are_asked_again() -> None:
     assert calls[-1] == 1
 
 
+def test_each_is_sought_as_if_it_were_alone() -> None:
+    """Others that are found earlier, or jump, change neither where it is looked for nor what is found."""
+    rng = np.random.default_rng(1)
+    target, power, place = np.exp(rng.normal(0, 2, 60)), rng.uniform(0.3, 4.0, 60), np.exp(rng.normal(0, 1, 60))
+    step, bend = rng.choice([0.0, 3.0], 60), rng.choice([0.0, 20.0], 60)
+
+    def asked(only: slice) -> tuple[list[list[float]], list[float]]:
+        questions: list[list[float]] = [[] for _ in target[only]]
+
+        def total(price: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            for i, p in zip(which.tolist(), price.tolist(), strict=True):
+                questions[i].append(p)
+            k, cheap = power[only][which], price < place[only][which]
+            curve = price**-k + bend[only][which] * np.maximum(place[only][which] - price, 0.0)
+            slope = -k * price ** (-k - 1.0) - np.where(cheap, bend[only][which], 0.0)
+            return curve + np.where(cheap, step[only][which], 0.0), slope
+
+        root = meet(total, target[only], np.full(len(questions), 3.0))
+        return questions, [*root.at.tolist(), *root.low.tolist(), *root.high.tolist(), *root.jump.tolist()]
+
+    questions, found = asked(slice(None))
+    assert len({len(each) for each in questions}) > 5
+    assert 5 < sum(found[-len(target) :]) < 30
+    for i in range(len(target)):
+        (alone,), one = asked(slice(i, i + 1))
+        assert alone == questions[i]
+        assert one == found[i :: len(target)]
+
+
 def test_a_jump_is_bracketed_to_neighbouring_numbers() -> None:
     edge = 0.8681466645764154
     total, calls = counted(lambda p, w: np.where(p < edge, 2.0, 0.5) / p**0.1, lambda p, w: np.zeros_like(p))

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import unstale
@@ -34,6 +35,18 @@ def test_any_frame_gives_the_same_plan(library: str) -> None:
     added = ["sync_rate", "interval", "freshness", "age", "abandoned"]
     assert table.column_names == [*COLUMNS, *added]
     assert table.column("id").to_pylist() == COLUMNS["id"]
+
+
+def test_a_table_in_pieces_gives_the_same_plan() -> None:
+    """As files bring it: batch after batch, a batch cut out of a longer one, and gaps that are filled."""
+    whole = pa.table(COLUMNS | {"weight": [None, 2.0, 1.0, 3.0], "change_rate": [1.0, 2.0, 500.0, 0.1]})
+    pieces = pa.concat_tables([whole.slice(0, 1), whole.slice(1, 0), whole.slice(1, 3)])
+    assert pieces.column("cost").num_chunks > 1
+    ours, theirs = (unstale.plan(table, budget=3).table() for table in (pieces, whole))
+    assert ours.equals(theirs)
+    assert ours.column("abandoned").to_pylist() == [False, False, True, False]
+    assert ours.column("interval").to_pylist()[2] == float("inf")
+    assert ours.column("weight").to_pylist() == [None, 2.0, 1.0, 3.0]
 
 
 def test_five_sources_of_the_first_paper() -> None:

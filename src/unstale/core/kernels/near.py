@@ -72,11 +72,14 @@ def _model(columns: PassColumns, price: float) -> PassColumns | None:
     parts = [each for each in found if each is not None]
     if len(parts) < len(found):
         return None
-    table = np.zeros((bins, 4))
-    for used, moments, _, _ in parts:
-        table[used] += moments
-    used = np.unique(np.concatenate([used for used, *_ in parts]))
-    far = SketchPoints(Sketch(cell_of(used << rest, rest), table[used]))
+    used, moments, _, _ = parts[0]
+    if len(parts) > 1:
+        table = np.zeros((bins, 4))
+        for cells, sums, _, _ in parts:
+            table[cells] += sums
+        used = np.unique(np.concatenate([cells for cells, *_ in parts]))
+        moments = table[used]
+    far = SketchPoints(Sketch(cell_of(used << rest, rest), moments))
     there = far.mass > 0.0
     mass, u = far.mass[there], far.u[there]
     _, _, masses, weights = zip(*parts, strict=True)

@@ -212,7 +212,7 @@ def response(change_rate: Floats, value: Floats) -> tuple[Floats, Floats] | None
     times per plan, so the compiled form is taken as soon as it is loaded (see `warm`), whatever the size.
     """
     rate, slope = np.empty(change_rate.size), np.empty(change_rate.size)
-    compiled = numba_pass() if change_rate.size >= LOADED_FROM or _NAME in sys.modules else None
+    compiled = numba_pass() if change_rate.size >= LOADED_FROM or loaded() else None
     if compiled is not None:
         columns = (np.ascontiguousarray(x, dtype=np.float64) for x in (change_rate, value))
         strange = compiled.response(*columns, rate, slope)
@@ -223,8 +223,13 @@ def response(change_rate: Floats, value: Floats) -> tuple[Floats, Floats] | None
 
 def compiled_for(size: int) -> Any:
     """The compiled passes if they are worth it for a fleet of this size, else None."""
-    worth = size >= COMPILED_FROM and (size >= LOADED_FROM or _NAME in sys.modules)
+    worth = size >= COMPILED_FROM and (size >= LOADED_FROM or loaded())
     return numba_pass() if worth else None
+
+
+def loaded() -> bool:
+    """Whether the compiled passes are there already, so that asking them costs nothing more."""
+    return _NAME in sys.modules
 
 
 def warm() -> bool:

@@ -52,48 +52,48 @@ def meet(
     total jumps or bends there, NaN where it knows none: without it a jump is found by halving, fifty times.
     """
     n = len(target)
-    at = np.array(start, float)
-    lo = np.zeros(n) if low is None else np.array(low, float)
-    hi = np.full(n, np.inf)
-    jump = np.zeros(n, bool)
-    reach = np.full(n, 4.0)
-    last = np.full(n, np.inf)
+    # Of each, by its number, what `Roots` tells; and of those still open, one after the other, what a round asks for.
+    ends = Roots(at=np.array(start, float), low=np.zeros(n), high=np.full(n, np.inf), jump=np.zeros(n, bool))
     todo = np.arange(n)
+    price, goal = ends.at.copy(), np.array(target, float)
+    a = np.zeros(n) if low is None else np.array(low, float)
+    b, reach, last = np.full(n, np.inf), np.full(n, 4.0), np.full(n, np.inf)
     for _ in range(_ROUNDS):
         if not len(todo):
             break
-        price, goal = at[todo], target[todo]
         have, slope = total(price, todo)
         above = have > goal
-        lo[todo] = a = np.where(above, price, lo[todo])
-        hi[todo] = b = np.where(above, hi[todo], price)
+        a, b = np.where(above, price, a), np.where(above, b, price)
         met = np.abs(have - goal) <= rtol * goal
         middle = np.sqrt(np.maximum(a, TINY)) * np.sqrt(np.minimum(b, HUGE))
         # Among subnormal prices the spacing is absolute: a bracket without a number inside is closed too.
         closed = (b <= a * (1 + ADJACENT)) | (a >= HUGE) | (b <= TINY) | (middle <= a) | (middle >= b)
-        jump[todo] = closed & ~met
         with np.errstate(all="ignore"):
             newton = price * np.exp(-np.log(have / goal) / (slope * price / have))
-            step = reach[todo]
-            outward = np.where(np.isinf(b), np.minimum(a * step, HUGE), np.maximum(b / step, TINY))
+            size = np.abs(np.log(newton / price))
             one_sided = np.isinf(b) | (a <= 0)
-            outward = np.where((outward > a) & (outward < b), outward, middle)
-            good = (newton > a) & (newton < b) & np.isfinite(newton)
             # While one side is open Newton goes no further than the reach, whose exponent grows each time.
             # In a closed bracket, Newton whose steps do not halve has met a kink: the bracket is halved instead.
-            size = np.abs(np.log(newton / price))
-            good &= np.where(one_sided, size <= np.log(step), size <= 0.5 * last[todo])
+            good = (newton > a) & (newton < b) & (size <= np.where(one_sided, np.log(reach), 0.5 * last))
             rough = np.flatnonzero(~(good | one_sided | met | closed))
             if edge is not None and len(rough):
                 step_to = ((goal - have) / slope)[rough]
                 proposed = edge(a[rough], b[rough], price[rough], step_to, todo[rough])
                 middle[rough] = np.where((proposed > a[rough]) & (proposed < b[rough]), proposed, middle[rough])
-            following = np.where(good, newton, np.where(one_sided, outward, middle))
-            last[todo] = np.abs(np.log(following / price))
-            reach[todo] = np.where(one_sided, np.minimum(step * step, 1e150), step)
-        open_ = ~(met | closed)
-        todo = todo[open_]
-        at[todo] = following[open_]
+            if one_sided.any():
+                outward = np.where(np.isinf(b), np.minimum(a * reach, HUGE), np.maximum(b / reach, TINY))
+                middle = np.where(one_sided & (outward > a) & (outward < b), outward, middle)
+                reach = np.where(one_sided, np.minimum(reach * reach, 1e150), reach)
+            following = np.where(good, newton, middle)
+            last = np.abs(np.log(following / price))
+        done = met | closed
+        if done.any():
+            which, still = todo[done], ~done
+            ends.at[which], ends.low[which], ends.high[which] = price[done], a[done], b[done]
+            ends.jump[which] = ~met[done]
+            todo, following, goal = todo[still], following[still], goal[still]
+            a, b, reach, last = a[still], b[still], reach[still], last[still]
+        price = following
     else:
-        raise ConvergenceError(f"no price was found in {_ROUNDS} steps between {lo[todo[0]]:g} and {hi[todo[0]]:g}")
-    return Roots(at=at, low=lo, high=hi, jump=jump)
+        raise ConvergenceError(f"no price was found in {_ROUNDS} steps between {a[0]:g} and {b[0]:g}")
+    return ends
