@@ -111,17 +111,29 @@ def awaited(folder: Path, reached: Callable[[], bool]) -> None:
 
 def first_poll(folder: Path) -> dict[str, tuple[float, float]]:
     """Seconds by the clock and of all cores from the start of `unstale run` until the first poll was begun, and until
-    one was in the store; and its memory in MB while it planned.
+    one was in the store; and its memory in MB once it has planned and added up its fleet: at most until then, and then,
+    that which is in no file.
     """
     found: dict[str, tuple[float, float]] = {}
     with closing(apsw.Connection(str(folder / "fleet.db"))) as db:
+        begun = time.time()
         before, began = {name: counted(db, name) for name in ("claimed", "recorded")}, time.perf_counter()
         with engine_of(folder) as pid:
             for name, count in before.items():
                 awaited(folder, partial(_more, db, name, count))
                 found[name] = time.perf_counter() - began, spent(pid)
-            found["memory"] = memory(pid), 0.0
+            awaited(folder, partial(_added_up, db, begun))
+            found["memory"], found["steady"] = (memory(pid), 0.0), (_held(pid, "VmRSS"), _held(pid, "RssAnon"))
     return found
+
+
+def _held(pid: int, what: str) -> float:
+    return int(Path(f"/proc/{pid}/status").read_text().partition(f"{what}:")[2].split()[0]) / 1024
+
+
+def _added_up(db: apsw.Connection, begun: float) -> bool:
+    kept = KeptSums.read(db.execute("SELECT value FROM settings WHERE name = ?", (SUMS,)).get or b"")
+    return kept is not None and kept.at > begun
 
 
 def _more(db: apsw.Connection, name: str, count: int) -> bool:
@@ -131,13 +143,7 @@ def _more(db: apsw.Connection, name: str, count: int) -> bool:
 def beside_an_engine(folder: Path) -> tuple[tuple[float, float], list[tuple[float, float]]]:
     """What `unstale status` takes while an engine runs that has added up its fleet, and three pages."""
     with closing(apsw.Connection(str(folder / "fleet.db"))) as db, engine_of(folder):
-        begun = time.time()
-
-        def added_up() -> bool:
-            kept = KeptSums.read(db.execute("SELECT value FROM settings WHERE name = ?", (SUMS,)).get or b"")
-            return kept is not None and kept.at > begun
-
-        awaited(folder, added_up)
+        awaited(folder, partial(_added_up, db, time.time()))
         return stated(folder), pages(folder)
 
 
@@ -175,7 +181,7 @@ def written(pid: int) -> int:
     return int(fields[fields.index("wchar:") + 1])
 
 
-def claim_and_record(path: Path) -> tuple[float, float, float]:
+def claim_and_record(path: Path, fill: float) -> tuple[float, float, float]:
     """Seconds by the clock and of all cores, and bytes written, per poll that found nothing new, in batches.
 
     Who is claimed is known, as it is to an engine, and stands anywhere in the file. Every source is polled daily on
@@ -184,7 +190,8 @@ def claim_and_record(path: Path) -> tuple[float, float, float]:
     rng, now = np.random.default_rng(2), time.time() + YEAR
     belief = rng.random(WIDTH).tobytes()
     with closing(SqliteStore(path)) as store:
-        count = store.counters()["added"]
+        # As an engine has, which leaves the file a smaller cache.
+        count = len(store.fleet(WIDTH).source)
         size = min(BATCH, count // 2)
 
         def poll(batches: int) -> None:
@@ -198,7 +205,7 @@ def claim_and_record(path: Path) -> tuple[float, float, float]:
                 assert all(store.record(entries))
                 assert len(entries) == len(among)
 
-        poll(int(FILL * count / size))
+        poll(int(fill * count / size))
         polls = POLLS // size
         took, used, wrote = -time.perf_counter(), -time.process_time(), -written(os.getpid())
         poll(polls)
@@ -229,19 +236,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, serving() as port:
         folder = Path(options.keep or name)
         folder.mkdir(exist_ok=True)
-        (folder / "unstale.toml").write_text(SETTINGS)
-        listed(folder, options.sources, port)
-        command(folder, "add", "--dry-run", "http://127.0.0.1/")
-        took, used, _ = command(folder, "add", "--from", "sources.txt")
-        table.row("add from a list", "unstale add --from", took, used, used / 15.0, 1)
-        table.fact("add, CPU seconds", f"{used:.1f}", "15")
-        fresh = first_poll(folder)
+        added(table, folder, options.sources, port)
+        started(table, "nothing known", first_poll(folder))
         teach(folder / "fleet.db")
-        for case, found in (("nothing known", fresh), ("all known", first_poll(folder))):
-            for name, words in (("claimed", "begun"), ("recorded", "in the store")):
-                table.row(f"first poll {words}, {case}", "unstale run", *found[name], found[name][0] / 3.0, 1)
-            table.fact(f"first poll begun, seconds, {case}", f"{found['claimed'][0]:.1f}", "3")
-            table.fact(f"memory of the engine, MB, {case}", f"{found['memory'][0]:.0f}", "400")
+        started(table, "all known", first_poll(folder))
         (folder / "empty").mkdir(exist_ok=True)
         (folder / "empty" / "unstale.toml").write_text(SETTINGS)
         listed(folder / "empty", 1, port)
@@ -255,12 +253,38 @@ def main() -> None:
         for case, some in (("an engine runs", shown), ("none runs", pages(folder))):
             for name, (took, used) in zip(("first", "second", "third"), some, strict=True):
                 table.row(f"{name} page of {PAGE} sources, {case}", "service", took, used, took / 0.5, 1)
-        took, used, wrote = claim_and_record(folder / "fleet.db")
-        table.row("claim and record, per poll", "store", took, used, used / 20e-6, 1)
-        table.fact("claim and record, CPU µs per poll", f"{used * 1e6:.1f}", "20")
-        table.fact("written per poll, bytes", f"{wrote:.0f}", "1,500")
+        polled(table, folder / "fleet.db", FILL)
     if not options.dry:
         table.write()
+
+
+def added(table: Table, folder: Path, sources: int, port: int, bar: str = "15") -> None:
+    """What adding so many took."""
+    (folder / "unstale.toml").write_text(SETTINGS)
+    listed(folder, sources, port)
+    command(folder, "add", "--dry-run", "http://127.0.0.1/")
+    took, used, _ = command(folder, "add", "--from", "sources.txt")
+    table.row("add from a list", "unstale add --from", took, used, used / 15.0, 1)
+    table.fact("add, CPU seconds", f"{used:.1f}", bar)
+    table.fact("memory of adding, MB", f"{resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024:.0f}", "-")
+
+
+def started(table: Table, case: str, found: dict[str, tuple[float, float]], bar: str = "400", first: str = "3") -> None:
+    """What a start took."""
+    for name, words in (("claimed", "begun"), ("recorded", "in the store")):
+        table.row(f"first poll {words}, {case}", "unstale run", *found[name], found[name][0] / 3.0, 1)
+    table.fact(f"first poll begun, seconds, {case}", f"{found['claimed'][0]:.1f}", first)
+    table.fact(f"memory of the engine at most, MB, {case}", f"{found['memory'][0]:.0f}", bar)
+    steady, own = found["steady"]
+    table.fact(f"and then, MB, {case}", f"{steady:.0f}, {own:.0f} of it in no file", bar)
+
+
+def polled(table: Table, path: Path, fill: float) -> None:
+    """What polls took."""
+    took, used, wrote = claim_and_record(path, fill)
+    table.row("claim and record, per poll", "store", took, used, used / 20e-6, 1)
+    table.fact("claim and record, CPU µs per poll", f"{used * 1e6:.1f}", "20")
+    table.fact("written per poll, bytes", f"{wrote:.0f}", "1,500")
 
 
 if __name__ == "__main__":

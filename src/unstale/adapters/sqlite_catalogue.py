@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from unstale.adapters import sqlite_columns, sqlite_members
+from unstale.adapters.spare_memory import give_back
 from unstale.adapters.sqlite_claims import column
 from unstale.adapters.sqlite_file import SqliteFile
 from unstale.adapters.store_shared import contains
 from unstale.listings.records import CollectionMember
 from unstale.ports import FleetColumns, HostCount, Listing
 
-#: sources of a fleet that, once it was read, has filled the database's cache
-MANY = 20_000
+#: sources of a fleet that fills the database's cache, and the kilobytes that it may fill from then on: what polls of so
+#: many touch lies anywhere in the file, so that a larger one helps little
+MANY, CACHE = 20_000, 8_192
 
 
 class SqliteCatalogue(SqliteFile):
@@ -122,11 +124,14 @@ class SqliteCatalogue(SqliteFile):
     def fleet(self, width: int) -> FleetColumns:
         """Everything a start needs, in columns."""
         with self._at_once() as db:
+            if many := db.execute("SELECT count(*) FROM sources").get > MANY:
+                db.execute(f"PRAGMA cache_size = -{CACHE}")
             found = sqlite_columns.whole_fleet(db, width)
-        if len(found.source) > MANY:
+        if many:
             with self._reading() as db:
                 # Nobody reads all of it again soon, and it would stay in the database's cache.
                 db.release_memory()
+            give_back()
         return found
 
     def members(self, collection: int | None = None) -> list[CollectionMember]:

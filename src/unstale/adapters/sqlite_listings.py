@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import apsw
@@ -19,60 +19,69 @@ def add(
     db: StoreConnection, listings: Sequence[Listing], options: Sequence[str | None], now: float, *, refuse: bool
 ) -> list[int]:
     """Add all; their ids. Known addresses are refused, or take the new listing."""
-    following = (db.execute("SELECT value FROM counters WHERE name = 'added'").get or 0) + 1
+    first = (db.execute("SELECT value FROM counters WHERE name = 'added'").get or 0) + 1
     # An empty store knows none of them.
-    each = ((listing.address,) for listing in (listings if following > 1 else ()))
+    each = ((listing.address,) for listing in (listings if first > 1 else ()))
     rows: Any = db.executemany("SELECT address, id, kind, options FROM sources WHERE address = ?", each).fetchall()
     known: dict[str, int] = {address: source for address, source, *_ in rows}
     before: dict[str, tuple[str, str | None]] = {address: tuple(said) for address, _, *said in rows}
     if refuse:
         refuse_duplicates(listings, known.keys())
     hosts = _hosts(db, {listing.host for listing in listings})
-    ids, new, replaced, anew = [], [], [], []
-    for s, text in zip(listings, options, strict=True):
-        # Of those that are refused none is there, and none twice.
-        source = None if refuse else known.get(s.address)
-        given = (
-            s.kind,
-            float(s.weight),
-            float(s.cost),
-            hosts[s.host],
-            float(s.shortest),
-            float(s.longest),
-            text,
-            int(s.paused),
-        )
-        if source is None:
-            source = following
-            following += 1
+    ids: list[int] = []
+    replaced: list[tuple[Any, ...]] = []
+    anew: list[tuple[int]] = []
+
+    def new() -> Iterator[tuple[Any, ...]]:
+        # One by one: the rows of a long list would be more than the list.
+        following = first
+        for s, text in zip(listings, options, strict=True):
+            # Of those that are refused none is there, and none twice.
+            source = None if refuse else known.get(s.address)
+            given = (
+                s.kind,
+                float(s.weight),
+                float(s.cost),
+                hosts[s.host],
+                float(s.shortest),
+                float(s.longest),
+                text,
+                int(s.paused),
+            )
+            if source is not None:
+                replaced.append((*given, source))
+                if s.address in before and counts_otherwise(s, *before[s.address]):
+                    anew.append((source,))
+                ids.append(source)
+                continue
             if not refuse:
-                known[s.address] = source
-            new.append((source, s.address, now, *given))
-        else:
-            replaced.append((*given, source))
-            if s.address in before and counts_otherwise(s, *before[s.address]):
-                anew.append((source,))
-        ids.append(source)
-    count(db, {"added": len(new), "edited": bool(new or replaced)})
+                known[s.address] = following
+            ids.append(following)
+            yield following, s.address, now, *given
+            following += 1
+
     db.executemany(
         "INSERT INTO sources"
         "(id, address, added_at, kind, weight, cost, host, shortest, longest, options, paused) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        new,
+        new(),
     )
+    # Ids of before are smaller.
+    added = max(max(ids, default=0) - first + 1, 0)
+    count(db, {"added": added, "edited": bool(ids)})
     db.executemany(
         "UPDATE sources SET kind = ?, weight = ?, cost = ?, host = ?, shortest = ?, longest = ?, options = ?, "
         "paused = ? WHERE id = ?",
         replaced,
     )
-    if new:
+    if added:
         # Their ids follow each other, after all that were given out before.
         db.execute(
             "INSERT INTO states(source, due, last, found, failures, latest, version, belief) "
             "SELECT id, ?, ?, ?, 0, 0, 0, NULL FROM sources WHERE id >= ? ORDER BY id",
-            (now, -math.inf, -math.inf, new[0][0]),
+            (now, -math.inf, -math.inf, first),
         )
-        settle(db, len(new))
+        settle(db, added)
     _judge_anew(db, anew)
     # Of those that are there twice the last word counts.
     last = dict(zip(ids, listings, strict=True)) if replaced else {}

@@ -134,6 +134,7 @@ def keep_fresh(
 
     `option` is a budget that was said with the command: the last word. `more` gives lines that the panel shows besides.
     """
+    from unstale.adapters.spare_memory import keep_none_spare
     from unstale.cli.compose import Application, alone
     from unstale.cli.service import settled
     from unstale.core.learning.compiled import BUSY_MANY, MANY, load_for_many
@@ -147,6 +148,7 @@ def keep_fresh(
         # Machine code for learning takes a hundred megabytes. With few sources it saves little however fast they are
         # polled: batches are then large, and NumPy does those nearly as well.
         load_for_many(BUSY_MANY if budget.rate >= BUSY else MANY)
+        keep_none_spare()
         application = Application(settings, tell, budget=budget.rate)
         heard: list[Stopping] = []
         try:

@@ -109,9 +109,9 @@ def sums(
 ) -> FleetSums:
     """The sums of sources of which this is believed; a `part` of a fleet is not what the budget is divided over."""
     every = len(standing.source)
-    rows = np.flatnonzero(~standing.paused)
+    active = every - int(np.count_nonzero(standing.paused))
     # Where nobody is paused, all are meant: a large fleet is not copied to be looked at.
-    some = rows if len(rows) < every else slice(None)
+    some = np.flatnonzero(~standing.paused) if active < every else slice(None)
     weight, cost, last = (column[some] for column in (standing.weight, standing.cost, standing.last))
     failures = standing.failures[some]
     compared = compare(
@@ -127,7 +127,7 @@ def sums(
     each = np.bincount(standing.host[some][waiting], minlength=1)
     return FleetSums(
         total=every,
-        paused=every - len(rows),
+        paused=every - active,
         failing=int((failures > 0).sum()),
         never_answered=int(never.sum()),
         never_polled=int(waiting.sum()),
@@ -140,16 +140,21 @@ def sums(
             default=0.0,
         ),
         hosts=len(hosts),
-        worst=tuple(standing.source[worst(standing, seen, rows, named)].tolist()),
+        worst=tuple(standing.source[worst(standing, seen, some, named)].tolist()),
     )
 
 
-def worst(standing: StandingSources, seen: Outlook, rows: Integers, limit: int) -> Integers:
-    """Of these rows those that harm most, the worst first; among equals the longest unseen."""
-    harm = standing.weight * (1.0 - seen.fresh)
-    if limit < len(rows):
-        least = np.partition(harm[rows], len(rows) - limit)[len(rows) - limit] if limit else np.inf
-        rows = rows[harm[rows] >= least]
+def worst(standing: StandingSources, seen: Outlook, some: Integers | slice, limit: int) -> Integers:
+    """Of some rows, or of all, those that harm most, the worst first; among equals the longest unseen."""
+    harm = 1.0 - seen.fresh
+    harm *= standing.weight
+    theirs = harm[some]
+    if limit < len(theirs):
+        least = np.partition(theirs, len(theirs) - limit)[len(theirs) - limit] if limit else np.inf
+        found = np.flatnonzero(theirs >= least)
+    else:
+        found = np.arange(len(theirs))
+    rows: Integers = found if isinstance(some, slice) else some[found]
     return rows[np.lexsort((standing.last[rows], -harm[rows]))][:limit]
 
 

@@ -102,7 +102,9 @@ class LoadedFleet:
             self.scheduler.learner.siblings = siblings_of(names, standing.settings.get(SIBLINGS, b""))
             self.scheduler.asked_since(before)
             self.scheduler.asked[late] = False
-            self._longest = self.scheduler.learner.columns.longest.copy()
+            # As they are without promises; where there are none, nobody changes them.
+            longest = self.scheduler.learner.columns.longest
+            self._longest = longest.copy() if len(self._promises.source) else longest
             self.keep_promises()
             self.dear()
             self.taken = np.zeros(len(self.scheduler.ids), np.bool_)

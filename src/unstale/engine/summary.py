@@ -83,40 +83,48 @@ def compare(rows: ComparedSources, seen: Outlook, budget: float, cost: float | N
     round_cost = float(rows.cost[sound].sum()) if cost is None else cost
     if learned < LEARNED or not (budget > 0.0 and round_cost > 0.0):
         return Comparison(fresh, math.nan, learned, math.nan, math.nan)
-    polled = np.flatnonzero(sound & answered)
+    polled = sound & answered
     others = float(weight @ seen.fresh) - float(weight[polled] @ seen.fresh[polled])
-    some = polled[:: -(-len(polled) // ENOUGH) or 1]
+    heavy = float(weight[polled].sum())
+    some = np.flatnonzero(polled)
+    some = some[:: -(-len(some) // ENOUGH) or 1].copy()
     part = BelievedColumns(rows.beliefs[some], rows.last[some], rows.found[some], rows.settings)
-    evenly = even_freshness(part, weight[some], round_cost / budget) * float(weight[polled].sum())
+    evenly = even_freshness(part, weight[some], round_cost / budget) * heavy
     level = _level(rows)
     return Comparison(
         fresh,
         min(max((evenly + others) / total, 0.0), 1.0),
         learned,
-        _fresh_error(weight / total, seen.fresh, level),
-        _even_error(part, weight[some], seen.change_rate[some] * round_cost / budget, level)
-        * float(weight[polled].sum())
-        / total,
+        _fresh_error(weight, total, seen.fresh, level),
+        _even_error(part, weight[some], seen.change_rate[some] * round_cost / budget, level) * heavy / total,
     )
 
 
 def _level(rows: ComparedSources) -> float:
     """The relative error of the rates of a fleet as a whole, which all its beliefs share: 1/√(changes seen)."""
     count, prior = evidence(BelievedColumns(rows.beliefs, rows.last, rows.found, rows.settings))
-    return 1.0 / math.sqrt(max(float((count - prior).sum()), 1.0))
+    count -= prior
+    return 1.0 / math.sqrt(max(float(count.sum()), 1.0))
 
 
-def _fresh_error(share: Floats, fresh: Floats, level: float) -> float:
+def _fresh_error(weight: Floats, total: float, fresh: Floats, level: float) -> float:
     """How far the share of fresh copies may be from what is believed.
 
     Each copy is fresh by chance, with variance p(1 − p); if all rates are higher by a factor 1 + ε, then p = e^(−λt) is
     lower by −p·log p·ε.
 
-    >>> round(_fresh_error(np.full(100, 0.01), np.full(100, 0.5), 0.0), 6)  # a hundred coins
+    >>> round(_fresh_error(np.ones(100), 100.0, np.full(100, 0.5), 0.0), 6)  # a hundred coins
     0.098
     """
-    chance = float((share**2 * fresh * (1.0 - fresh)).sum())
-    shared = float(share @ (-fresh * np.log(np.maximum(fresh, 1e-300)))) * level
+    # In two columns and not in six: the fleet may be large.
+    one, other = weight / total, 1.0 - fresh
+    one *= one
+    one *= fresh
+    one *= other
+    chance = float(one.sum())
+    np.log(np.maximum(fresh, 1e-300, out=one), out=one)
+    one *= np.negative(fresh, out=other)
+    shared = float(np.divide(weight, total, out=other) @ one) * level
     return min(WIDE * math.sqrt(chance + shared**2), 1.0)
 
 

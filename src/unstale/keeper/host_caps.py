@@ -18,7 +18,9 @@ def binding(fleet: FleetRows, now: float, until: float) -> list[tuple[int, float
         return []
     awake, hosts = fleet.awake(), len(fleet.cap)
     asleep = np.bincount(fleet.host[~awake & ~fleet.paused & (fleet.due_at < until)], minlength=hosts)
-    load = np.bincount(fleet.host[awake & (fleet.planned(now) < until)], minlength=hosts)
+    load = np.zeros(hosts, np.int64)
+    for part in fleet.parts():
+        load += np.bincount(fleet.host[part][awake[part] & (fleet.planned(now, part) < until)], minlength=hosts)
     # One to spare: due times are not as even as slots are, and a slot that nobody waits for is lost.
     room = fleet.cap * (until - now) + 1.0
     crowded = np.flatnonzero(load + asleep > room)

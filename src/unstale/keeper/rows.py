@@ -18,8 +18,8 @@ from unstale.core.checks import Floats
 from unstale.core.learning.learner import Learner
 from unstale.keeper.collected import Collected
 from unstale.keeper.due_times import DueTimes
-from unstale.keeper.host_caps import held_prices
 from unstale.keeper.paying import PaidRows
+from unstale.keeper.pressing import PressedRows
 
 Integers = NDArray[np.int64]
 Bits = NDArray[np.bool_]
@@ -30,6 +30,8 @@ _WEIGHED = 1_000
 _LATEST = 1e12
 #: a due time is moved when it is wrong by more than this share of the time that is planned
 _MOVED = 0.1
+#: rows that are looked at together, and all of them
+_PART, _ALL = 100_000, slice(0, None)
 
 
 class RowState(TypedDict, total=False):
@@ -45,7 +47,7 @@ class RowState(TypedDict, total=False):
     stated: Bits
 
 
-class FleetRows(PaidRows):
+class FleetRows(PaidRows, PressedRows):
     """A fleet in columns; row i is source number `ids[i]`, ids rising. `unstale.Scheduler` gives them names and life.
 
     `due_at` is when each is due as far as was told. `host` numbers the hosts, `cap` are their most polls per second.
@@ -63,8 +65,9 @@ class FleetRows(PaidRows):
         self.surcharge = np.ones(len(self.cap))
         #: what collections tell of sources; None where there is no collection
         self.collected: Collected | None = None
-        #: the time of the signal by which the last poll of each source taught its belief, NaN if by none
-        self.told = np.full(count, np.nan)
+        #: the time of the signal by which the last poll of each source taught its belief, NaN if by none; one for all
+        #: where there is no collection
+        self.told: Floats = np.broadcast_to(np.nan, count)
         #: whether polls teach; if not, beliefs stay what they are
         self.learns = True
         #: the time until which a source was asked, or its host had, to be left alone
@@ -75,7 +78,8 @@ class FleetRows(PaidRows):
         self.lasting = np.zeros(count)
         #: any will do where nothing weighs, as long as it is one
         self.price = (learner.typical_price() if count else 0.0) or 1.0
-        self.weight = learner.columns.weight.copy()
+        #: without surcharges; the learner's own column as long as there were none
+        self.weight = learner.columns.weight
         columns = learner.columns
         known = np.isfinite(self.answered)
         columns.found[:] = np.where(
@@ -158,8 +162,11 @@ class FleetRows(PaidRows):
         before, turn = self.answered[good], self.answered[good] - columns.head_start[good]
         columns.last[good] = np.where(np.isfinite(before), before, np.inf)
         told = np.full(len(rows), np.nan) if modified is None else modified
-        self.told[rows] = np.nan
+        if self.told.flags.writeable:
+            self.told[rows] = np.nan
         if self.learns and self.collected is not None:
+            if not self.told.flags.writeable:
+                self.told = np.full(len(self.ids), np.nan)
             self.told[good] = self.collected.learn(good, polled_at[answered], changed[answered], told[answered])
         elif self.learns:
             self.learner.observe(good, polled_at[answered], changed[answered], told[answered])
@@ -181,8 +188,8 @@ class FleetRows(PaidRows):
             )
         self.not_before[rows] = -np.inf if not_before is None else not_before
         self.asked[rows] = False
-        self.lasting[rows] = 0.0
-        if followed is not None:
+        if followed is not None and (followed.any() or self.lasting[rows].any()):
+            self.lasting[rows] = 0.0
             self.lasting[rows[followed]] = np.maximum(self.not_before[rows] - polled_at, 0.0)[followed]
         due = self._awaited(rows, planned)
         self.due_at[rows] = due
@@ -194,14 +201,12 @@ class FleetRows(PaidRows):
         waiting = (self.failures > 0) & ~self.paused & (self.due_at < until)
         left = max(cost - float(columns.cost[waiting].sum()), 0.0)
         if self.awake().any() and self.weight.any():
-            columns.weight[:] = self.weight
-            held = held_prices(self, now, until)
-            self._press(held)
+            held = self.press_hosts(now, until)
             if self.collected is None or not self.collected.speaks():
                 self.price = self.learner.price_for(left, now, until, self.price, ids=self.ids)
             else:
                 self.price = self.collected.price_for(left, now, until, self.price, self.failures > 0)
-            self._press(held)
+            self.press(held)
         return self.price
 
     def put_aside(self, now: float = np.inf) -> float:
@@ -212,30 +217,18 @@ class FleetRows(PaidRows):
         """The time up to which a plan made now should spend the budget, if the next one is made then."""
         return until if self.collected is None else max(until, now + self.collected.ahead)
 
-    def press_hosts(self, now: float, until: float) -> None:
-        """Let polls at hosts whose caps bind at today's price pay more from now on."""
-        self.learner.columns.weight[:] = self.weight
-        self._press(held_prices(self, now, until))
-
     def review(self) -> None:
         """Look at the fleet as a whole: its prior, its week and its bursts, and what signals mean for half-lives."""
         (self.learner if self.collected is None else self.collected).review()
-
-    def surcharge_hosts(self, surcharge: Floats) -> None:
-        """Polls at each host pay so many times the price from now on."""
-        self.surcharge = surcharge
-        self.learner.columns.weight[:] = self.weight / surcharge[self.host]
 
     def moves(self, now: float, until: float) -> tuple[Integers, Floats]:
         """Which waiting sources fall due at other times than the store was told, and when, as far as it matters soon.
 
         Only times before `until`, told or new, are looked at: what is far off will be planned again before it comes.
         """
-        new = self.planned(now)
-        soon = np.minimum(new, self.due_at) < until
-        wrong = np.abs(np.minimum(new, until) - np.minimum(self.due_at, until)) > _MOVED * (until - now)
-        rows = np.flatnonzero(self.awake() & soon & wrong & ~self.asked)
-        return rows, new[rows]
+        found = [self._moves(part, now, until) for part in self.parts()]
+        rows, due = (np.concatenate(column) for column in zip(*found, strict=True))
+        return rows, due
 
     def moved(self, rows: Integers, due: Floats) -> None:
         """The store has been told of new due times."""
@@ -257,12 +250,25 @@ class FleetRows(PaidRows):
         follow = self.collected.push(channel, rows, now, self.price, self.collected.number[rows] < 0)
         return rows[follow & ~self.paused[rows] & (self.not_before[rows] <= now)]
 
-    def planned(self, now: float) -> Floats:
-        """When each source that is awake is due at today's price; the others never."""
-        rows = np.flatnonzero(self.awake())
-        due = np.full(len(self.ids), np.inf)
-        due[rows] = self._awaited(rows, self._after_answers(rows, now))
+    def planned(self, now: float, part: slice = _ALL) -> Floats:
+        """When each source that is awake is due at today's price; the others never. Of a part of all rows."""
+        awake = self.awake()[part]
+        due, mine = np.full(len(awake), np.inf), np.flatnonzero(awake)
+        rows = mine + part.start
+        due[mine] = self._awaited(rows, self._after_answers(rows, now))
         return due
+
+    def parts(self) -> list[slice]:
+        """All rows, a part at a time: columns of all that is looked at would be as much again as is known."""
+        size = _PART if self.collected is None else max(len(self.ids), 1)
+        return [slice(begin, begin + size) for begin in range(0, len(self.ids) or 1, size)]
+
+    def _moves(self, part: slice, now: float, until: float) -> tuple[Integers, Floats]:
+        new, told = self.planned(now, part), self.due_at[part]
+        soon = np.minimum(new, told) < until
+        wrong = np.abs(np.minimum(new, until) - np.minimum(told, until)) > _MOVED * (until - now)
+        mine = np.flatnonzero(self.awake()[part] & soon & wrong & ~self.asked[part])
+        return mine + part.start, new[mine]
 
     def _awaited(self, rows: Integers, planned: Floats) -> Floats:
         """Planned times, not before whoever is asked may know more, and right then if it will not until much later."""
@@ -278,7 +284,3 @@ class FleetRows(PaidRows):
             kept = np.clip(planned, last + columns.shortest[rows], last + columns.longest[rows])
             planned = np.where(told, kept, planned)
         return planned if self.collected is None else self.collected.due(rows, now, self.price, planned)
-
-    def _press(self, held: Floats) -> None:
-        """Polls at a held host pay the price at which its cap binds: as if its sources weighed that much less."""
-        self.surcharge_hosts(np.maximum(held / self.price, 1.0))

@@ -169,12 +169,13 @@ class Moment:
         factor, scheduler = self.surcharge(rows), self.scheduler
         columns = scheduler.learner.columns
         with self._asking:
+            weight = scheduler.weight[rows]
             # As if its sources weighed that much less: so the brain holds a cap.
-            columns.weight[rows] = scheduler.weight[rows] / factor
+            columns.weight[rows] = weight / factor
             # The search begins where the last one ended: to tell the same twice it begins anew.
             columns.interval[rows] = scheduler.learner.scale
             found = np.asarray(scheduler.learner.waits_of(rows, scheduler.price), dtype=np.float64)
-            columns.weight[rows] = scheduler.weight[rows]
+            columns.weight[rows] = weight
         return found
 
     def intervals(self, rows: Integers) -> Floats:

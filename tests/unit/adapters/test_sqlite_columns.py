@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unstale.adapters import sqlite_columns
+from unstale.adapters import sqlite_catalogue, sqlite_columns
 from unstale.adapters.sqlite_schema import connect
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.ports import FleetColumns, Listing
@@ -69,3 +69,16 @@ def test_beliefs_of_any_length_and_none_are_read_as_they_are_one_by_one(
     assert not fleet.beliefs[100:200].any()
     assert fleet.beliefs[0].tobytes() == known[0][0]
     assert fleet.failures.sum() == sum(times for *_, times, _ in known) > 0
+
+
+def test_who_has_read_many_keeps_a_small_cache_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(SqliteStore(tmp_path / "fleet.db")) as store:
+        store.add([Listing(f"https://a.example/{i}") for i in range(6)], 0.0)
+        assert store._db is not None
+        usual = store._db.pragma("cache_size")
+        store.fleet(3)
+        assert store._db.pragma("cache_size") == usual
+        monkeypatch.setattr(sqlite_catalogue, "MANY", 5)
+        assert len(store.fleet(3).source) == 6
+        assert store._db.pragma("cache_size") == -sqlite_catalogue.CACHE
+        assert -usual > sqlite_catalogue.CACHE

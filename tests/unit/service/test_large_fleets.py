@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -107,3 +108,15 @@ def test_how_often_all_are_polled_is_found_only_for_who_sorts_by_it(
     assert waits == sorted(waits)
     columns.find(sort="interval", down=True)
     assert asked == [5, COUNT, COUNT]
+
+
+def test_asking_how_long_sources_wait_leaves_their_weights(service: FleetService, tmp_path: Path) -> None:
+    told = json.dumps({"at": NOW, "surcharges": {"": 4.0}}).encode()
+    with closing(SqliteStore(tmp_path / "store.db")) as store:
+        store.record([], settings={"engine": told})
+    moment, rows = service.moment(), np.arange(COUNT)
+    weight = moment.scheduler.weight.copy()
+    once = moment.waits(rows)
+    assert moment.surcharge(rows).tolist() == [4.0] * COUNT
+    assert moment.waits(rows).tolist() == once.tolist()
+    assert moment.scheduler.weight.tolist() == weight.tolist()

@@ -25,7 +25,7 @@ from unstale.core.learning.due import due_after_answers, due_after_failures, jit
 from unstale.core.learning.harm import harm_of, harm_value
 from unstale.core.learning.mixture import Shared, scratch, width
 from unstale.core.learning.outlay import Outlay, look_again, nothing_known, outlay
-from unstale.core.learning.prior import fit_prior, shares
+from unstale.core.learning.prior import fit_prior, shares, thinned
 from unstale.core.learning.reach import SPREAD
 from unstale.core.learning.said import said
 from unstale.core.learning.siblings import Siblings
@@ -224,8 +224,11 @@ class Learner:
     def _remembered(self) -> Outlay:
         """What price_for knows of sources; nothing, once what they share is another."""
         clock, bursts = self.timing.clock, self.timing.bursts
-        if self._known is None or self._known[1] is not clock or self._known[2] is not bursts:
+        if self._known is None:
             self._known = nothing_known(len(self.columns.last)), clock, bursts, b""
+        elif self._known[1] is not clock or self._known[2] is not bursts:
+            # In the same room, which is large.
+            self._known = self._known[0], clock, bursts, b""
         shared = self.shared.prior.tobytes() + self.shared.favour.tobytes()
         if self._known[3] != shared:
             self._known[0].last[:] = math.nan
@@ -246,7 +249,8 @@ class Learner:
 
     def review(self) -> None:
         """Look at the fleet as a whole again: its prior, the half-lives' weights, the clock of its week."""
-        seen = said(self.columns.rows, len(HALF_LIVES))
+        # The prior is of a part of them in any case.
+        seen = said(self.columns.rows[:: thinned(len(self.columns.rows))], len(HALF_LIVES))
         before = self.shared.prior[0] / self.shared.prior[1]
         fitted = fit_prior(seen, (self.shared.prior[0], self.shared.prior[1]), self.scale)
         self.shared.prior[:] = [rounded(x) for x in fitted]

@@ -79,13 +79,14 @@ def outlook(held: BelievedSources, now: float) -> Outlook:
     shared, timing = _state(held)
     passed, none = all_passed(held.last, held.found, now, timing), np.isneginf(held.last)
     # Some at a time, so that what is computed of them fits the processor's cache.
-    parts = [
-        _outlook(held.beliefs[begin : begin + _CHUNK], passed[begin : begin + _CHUNK], shared)
-        for begin in _begins(len(passed))
-    ]
-    rate, fresh, age = (np.concatenate(column) for column in zip(*parts, strict=True))
+    rate, fresh, age = (np.empty(len(passed)) for _ in range(3))
+    for begin in _begins(len(passed)):
+        part = slice(begin, begin + _CHUNK)
+        rate[part], fresh[part], age[part] = _outlook(held.beliefs[part], passed[part], shared)
     # Weights add up to 1 but for rounding, and a probability is none above it.
-    return Outlook(rate, np.where(none, 0.0, np.minimum(fresh, 1.0)), np.where(none, np.inf, age))
+    np.minimum(fresh, 1.0, out=fresh)
+    fresh[none], age[none] = 0.0, np.inf
+    return Outlook(rate, fresh, age)
 
 
 def rates_within(held: BelievedSources, change_rate: Floats) -> tuple[Floats, Floats]:
@@ -138,8 +139,11 @@ def evidence(held: BelievedSources) -> tuple[Floats, float]:
         found: Floats = (weight * shape).sum(axis=1)
         return found
 
-    parts = [counted(held.beliefs[begin : begin + _CHUNK]) for begin in _begins(len(held.beliefs))]
-    return np.concatenate(parts), float(shared.prior[0])
+    found = np.empty(len(held.beliefs))
+    for begin in _begins(len(found)):
+        part = slice(begin, begin + _CHUNK)
+        found[part] = counted(held.beliefs[part])
+    return found, float(shared.prior[0])
 
 
 def _begins(count: int) -> range:

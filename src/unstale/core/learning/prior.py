@@ -39,7 +39,7 @@ def fit_prior(seen: Evidence, start: tuple[float, float], scale: float) -> tuple
     from scipy.optimize import minimize
     from scipy.special import gammaln
 
-    step = -(-len(seen.shape) // ENOUGH) or 1
+    step = thinned(len(seen.shape))
     shape, exposure, late, span = (column[::step, None] for column in seen)
     # Late polls that never found it unchanged only say that it is no slow source.
     telling = shape + np.minimum(late, exposure / span)
@@ -61,6 +61,15 @@ def fit_prior(seen: Evidence, start: tuple[float, float], scale: float) -> tuple
     a, b = np.exp(np.clip(found.x, -_FAR, _FAR))
     kept = max(min(float(a), 1.0), BELIEVED * float(a), LEAST)
     return kept, kept * float(b) / float(a) * scale
+
+
+def thinned(sources: int) -> int:
+    """The step by which so many sources are gone through, so that few enough are looked at.
+
+    >>> thinned(0), thinned(2_000), thinned(2_001)
+    (1, 1, 2)
+    """
+    return -(-sources // ENOUGH) or 1
 
 
 def shares(weight: Floats) -> Floats:
