@@ -15,6 +15,7 @@ CHAOS = ROOT / "chaos"
 #: who is imported by another comes before it
 NAMES = (
     "disk",
+    "campaigns",
     "goals",
     "beyond",
     "page",
@@ -42,7 +43,7 @@ def campaign_modules(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
 
 def main_module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The command itself, once the others are there."""
-    return loaded("campaigns", CHAOS / "__main__.py", monkeypatch)
+    return loaded("chaos_main", CHAOS / "__main__.py", monkeypatch)
 
 
 def loaded(name: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
