@@ -103,7 +103,7 @@ CAMPAIGNS = {
     "branches": Campaign(
         "branches",
         "branches",
-        21,
+        42,
         1,
         ("important branches not taken",),
         1,

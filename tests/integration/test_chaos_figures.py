@@ -95,7 +95,13 @@ def test_campaigns_that_run_beside_each_other_keep_the_figures_of_each(
 def test_all_parts_of_the_tests_and_all_mutants_are_tried(chaos: dict[str, ModuleType], main: ModuleType) -> None:
     listed = subprocess.run([sys.executable, str(ROOT / "tests/mutants"), "--list"], capture_output=True, text=True)
     assert chaos["campaigns"].CAMPAIGNS["mutants"].whole == len(listed.stdout.splitlines())
-    assert chaos["campaigns"].CAMPAIGNS["branches"].whole == chaos["branches"].PARTS + 1
+    branches = chaos["branches"]
+    assert chaos["campaigns"].CAMPAIGNS["branches"].whole == branches.whole()
+    parts = [branches.tests_of(part) for part in range(branches.whole())]
+    assert all(tests for tests, _ in parts)
+    for which in ("slow", "not slow"):
+        tried = {path for tests, those in parts if those == which for path in tests}
+        assert tried == set((ROOT / "tests").rglob("test_*.py"))
     for name in chaos["branches"].NEAREST:
         assert list((ROOT / "tests").glob(name)), f"no test is called {name}"
 
