@@ -68,8 +68,8 @@ def _short_of(goal: Goal, kept: Mapping[str, Any]) -> list[str]:
     for name in goal.campaigns:
         whole, one = CAMPAIGNS[name].whole, kept.get(name, {"next": 0, "figures": {}})
         rounds = one["figures"].get("rounds", 0)
-        if one["next"] < whole and rounds < goal.rounds:
-            parts.append(f"{name}: {rounds:,} of {max(whole, goal.rounds) if rounds > whole else whole:,} rounds")
+        if one["next"] < whole and rounds < max(whole, goal.rounds):
+            parts.append(f"{name}: {rounds:,} of {goal.rounds if rounds > whole else whole:,} rounds")
         parts += missed(name, one["figures"]) if rounds else []
     return parts
 
