@@ -1,11 +1,13 @@
 """Which branches of the code the fast tests take, and which mistakes in it they notice.
 
 Rules of this file:
-1. Processes that tests begin are measured too. What numba compiled is not: nobody can look into it.
+1. Processes that tests begin are measured too. Into what numba compiled nobody can look: for one part it compiles
+   nothing, and the tests of such code see it run as the Python it is written in.
 2. The important ones are named by files: the gate to the network, who may do what, leases, the commit of outcomes.
-3. The fast tests are run a part at a time, every twentieth file; the slow ones that are nearest to the important files
-   are the last part. What a part took is kept in .branches/ under a sum of the code: parts of other code count for
-   nothing, and are run again.
+3. The fast tests are run a part at a time, every twentieth file; then the slow ones that are nearest to the important
+   files; then those of compiled code; then all slow ones, of units first. From the part of the important files on there
+   are figures, and each part more makes them larger. What a part took is kept in .branches/ under a sum of the code:
+   parts of other code count for nothing, and are run again.
 """
 
 from __future__ import annotations
@@ -25,8 +27,11 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / ".branches"
-#: parts that the fast tests are run in; and tests of the important files, of which many are slow
-PARTS = 20
+#: parts that the fast tests are run in, the slow ones of units, and all other slow ones
+PARTS, SLOW_UNITS, SLOW = 20, 8, 12
+#: rooms of tests of compiled code, as far as it is not too slow as Python
+COMPILED = ("unit/core", "unit/sim")
+#: tests of the important files, of which many are slow
 NEAREST = (
     "contracts/test_store*.py",
     "integration/test_postgres_store.py",
@@ -72,29 +77,50 @@ def branches(first: int, count: int, folder: Path) -> Counter[str]:
     for part in range(first + count):
         if not (place / f"{part}").exists():
             _take(part, place)
+    # Adding up takes as long as a part.
     if first + count <= PARTS:
         return Counter({"rounds": count})
     with tempfile.TemporaryDirectory(dir=folder) as name:
         settings = _settings(Path(name))
-        parts = [str(place / f"{part}") for part in range(PARTS + 1)]
+        parts = [str(place / f"{part}") for part in range(first + count)]
         _coverage(settings, "combine", "-q", "--keep", *parts)
         _coverage(settings, "json", "-q", "-o", f"{name}/told.json")
         files = json.loads((Path(name) / "told.json").read_text())["files"]
     return Counter({"rounds": count, **judged(files)})
 
 
+def whole() -> int:
+    """How many parts there are."""
+    return PARTS + 2 + SLOW_UNITS + SLOW
+
+
+def tests_of(part: int) -> tuple[list[Path], str]:
+    """Files of tests of a part, and which of their tests: the fast ones, the slow ones or all."""
+    rooms = ROOT / "tests"
+    every = sorted(rooms.rglob("test_*.py"))
+    if part < PARTS:
+        return every[part::PARTS], "not slow"
+    if part == PARTS:
+        return sorted({path for name in NEAREST for path in rooms.glob(name)}), ""
+    if part == PARTS + 1:
+        return [path for name in COMPILED for path in sorted((rooms / name).rglob("test_*.py"))], "not slow"
+    units, part = [path for path in every if path.is_relative_to(rooms / "unit")], part - PARTS - 2
+    if part < SLOW_UNITS:
+        return units[part::SLOW_UNITS], "slow"
+    return [path for path in every if path not in units][part - SLOW_UNITS :: SLOW], "slow"
+
+
 def _take(part: int, place: Path) -> None:
     """Run one part of the tests, watched."""
-    fast, whole = part < PARTS, ROOT / "tests"
-    found = whole.rglob("test_*.py") if fast else (path for name in NEAREST for path in whole.glob(name))
-    tests = [str(path) for path in sorted(set(found))][part if fast else 0 :: PARTS if fast else 1]
+    tests, which = tests_of(part)
     with tempfile.TemporaryDirectory(dir=place) as name:
         settings = _settings(Path(name))
         # Tests of speed and of whole programs may fail for being watched: what counts is which branches were taken.
-        which = ("-m", "not slow") if fast else ()
-        told = _coverage(settings, "run", "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *which, *tests)
+        words = ["-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *(("-m", which) if which else ())]
+        compiles = {} if part != PARTS + 1 else {"NUMBA_DISABLE_JIT": "1"}
+        told = _coverage(settings, "run", *words, *map(str, tests), **compiles)
         ended = next((line for line in reversed(told.splitlines()) if " passed" in line), told[-300:])
-        print(f"part {part + 1} of {PARTS + 1}: {ended}", flush=True)
+        print(f"part {part + 1} of {whole()}: {ended}", flush=True)
         _coverage(settings, "combine", "-q")
         (Path(name) / "data").rename(place / f"{part}")
 
@@ -128,9 +154,9 @@ def _percent(files: Iterable[Mapping[str, Any]]) -> int:
     return int(100 * taken / there) if there else 0
 
 
-def _coverage(settings: Path, *words: str) -> str:
+def _coverage(settings: Path, *words: str, **more: str) -> str:
     command = [sys.executable, "-m", "coverage", words[0], f"--rcfile={settings}", *words[1:]]
-    environment = os.environ | {"COVERAGE_RCFILE": str(settings)}
+    environment = os.environ | {"COVERAGE_RCFILE": str(settings)} | more
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE)
     return done.stdout + done.stderr
 

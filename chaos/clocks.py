@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import importlib.util
 import tempfile
 import time
 from collections import Counter
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from served import tested
 
 from support.engine_victim import warm_up
 from unstale.adapters.sqlite_store import SqliteStore
@@ -46,14 +46,9 @@ def jumps(first: int, count: int, folder: Path) -> Counter[str]:
 
     Who waits while others have the processor is not late by our fault: that much is allowed for, and told.
     """
-    where = Path(__file__).resolve().parents[1] / "tests/integration/test_engine_clock.py"
-    spec = importlib.util.spec_from_file_location("test_engine_clock", where)
-    assert spec is not None
-    assert spec.loader is not None
-    tested = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tested)
+    machines = tested("integration/test_engine_clock")
     # As an engine opens it.
-    tested.SqliteStore = functools.partial(SqliteStore, steady=time.monotonic)
+    machines.SqliteStore = functools.partial(SqliteStore, steady=time.monotonic)
     rng, shift, wanted = np.random.default_rng([11, first]), 0.0, []
     for _ in range(count):
         # Mostly towards the true time, so that it is not only left but also found again.
@@ -68,18 +63,18 @@ def jumps(first: int, count: int, folder: Path) -> Counter[str]:
     with tempfile.TemporaryDirectory(dir=folder) as place:
         path = Path(place) / "unstale.db"
         store = SqliteStore(path)
-        listed = [Listing(f"memory:{i}", kind="memory", longest=tested.LONGEST) for i in range(tested.SOURCES)]
+        listed = [Listing(f"memory:{i}", kind="memory", longest=machines.LONGEST) for i in range(machines.SOURCES)]
         store.add(listed, time.time())
         store.close()
-        machine = tested.Machine(path)
+        machine = machines.Machine(path)
         engine, unserved = asyncio.run(_run(machine, wanted))
         at = np.array([moment for moment, _ in machine.polls])
         # Once settled: after the longest interval has passed once.
-        settled = at[-1] - LAST + 1.5 * tested.LONGEST
+        settled = at[-1] - LAST + 1.5 * machines.LONGEST
         late = 0
-        for source in range(1, tested.SOURCES + 1):
+        for source in range(1, machines.SOURCES + 1):
             mine = [moment for moment, who in machine.polls if who == source and moment > settled]
-            late += int(np.diff([settled, *mine, at[-1]]).max() > 2.0 * tested.LONGEST + tested.LATE + unserved)
+            late += int(np.diff([settled, *mine, at[-1]]).max() > 2.0 * machines.LONGEST + machines.LATE + unserved)
         seconds = np.bincount((at - at[0]).astype(int))
         store = SqliteStore(path)
         recorded, db = store.counters()["recorded"], store._db
@@ -90,7 +85,7 @@ def jumps(first: int, count: int, folder: Path) -> Counter[str]:
                 "polls": len(at),
                 "late sources": late,
                 "tenths of seconds without a processor": round(10.0 * unserved),
-                "seconds over twice the budget": int((seconds > 2.0 * tested.RATE + tested.BURST).sum()),
+                "seconds over twice the budget": int((seconds > 2.0 * machines.RATE + machines.BURST).sum()),
                 "faults": machine.told["fault"] + machine.told["store_failed"] + engine.counters.failed,
                 "negative durations": int((parts(store.fleet(WIDTH).beliefs)[1] < 0.0).sum()),
                 "observations dropped": recorded - int(db.execute("SELECT count(*) FROM observations").get),

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,8 +19,10 @@ from unstale.engine.host_limits import HOME, HostLimits
 from unstale.engine.loop import Engine
 from unstale.engine.store_executor import StoreExecutor
 from unstale.keeper.outcomes import Answer
-from unstale.ports import Claim, Fetched, Listing
+from unstale.ports import Claim, Fetched, Listing, Opened
 from unstale.sim.virtual import START, VirtualClock, in_virtual_time
+
+S = TypeVar("S", bound=Opened)
 
 DAY = 86_400.0
 #: sources of the soak, polls of them a day, and bytes of a body
@@ -58,7 +61,7 @@ def _run(
             rng = np.random.default_rng([claim.source, int(now / (6 * 3600.0))])
             return Fetched(Answer.CHANGED, now, body=rng.bytes(BODY // 4).hex().encode(), status=200)
 
-        engine = Engine(alone(store), config, clock, look, host_limits=home())
+        engine = Engine(alone(lambda: store), config, clock, look, host_limits=home())
 
         async def visit() -> None:
             for after, act in sorted(visits.items()):
@@ -73,15 +76,15 @@ def _run(
     return polls
 
 
-class _Alone(StoreExecutor[SqliteStore]):
+class _Alone(StoreExecutor[S]):
     @property
     def shared(self) -> bool:
         return False
 
 
-def alone(store: SqliteStore | Callable[[], SqliteStore]) -> StoreExecutor[SqliteStore]:
+def alone(opened: Callable[[], S]) -> StoreExecutor[S]:
     """Nobody else writes to the store: so it need not be looked at twenty times a second of virtual time."""
-    return _Alone((lambda: store) if isinstance(store, SqliteStore) else store, threads=False)
+    return _Alone(opened, threads=False)
 
 
 def home() -> HostLimits:

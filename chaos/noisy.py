@@ -32,12 +32,14 @@ def noisy(first: int, count: int, folder: Path) -> Counter[str]:
     span = float(CHANGES / np.median(rates))
     world = VirtualWorld(rates, START + span, seed=first)
     store, polls = MemoryStore(), Counter[int]()
+    tried: list[list[float]] = [[] for _ in rates]
     store.add([Listing(f"memory:{i}", kind="memory") for i in range(count)], START)
 
     async def body(clock: VirtualClock, stop: asyncio.Event) -> None:
         async def look(claim: Claim) -> Fetched:
             now, way = clock.now(), WAYS[(claim.source - 1) % len(WAYS)]
             polls[claim.source] += 1
+            tried[claim.source - 1].append(now)
             if way == "often fails" and rng.random() < 0.2:
                 return Fetched(Answer.FAILED, now, reason="it does not answer", status=500)
             said = {"changed now": now, "changed long ago": START - 1e6, "changes in the future": now + 1e6}.get(way)
@@ -47,26 +49,31 @@ def noisy(first: int, count: int, folder: Path) -> Counter[str]:
                 Answer.CHANGED, now, world.look(claim.source - 1, now), etag=tag, changed_at=told, status=200
             )
 
-        await Engine(alone(store), EngineConfig(OFTEN * float(rates.sum())), clock, look, host_limits=home()).run(stop)
+        await Engine(
+            alone(lambda: store), EngineConfig(OFTEN * float(rates.sum())), clock, look, host_limits=home()
+        ).run(stop)
 
     in_virtual_time(body, START + span)
     fleet = store.fleet(WIDTH)
     held = BelievedColumns(fleet.beliefs, fleet.last, fleet.found, fleet.settings)
     off = outlook(held, START + span).change_rate / rates - 1.0
     found = Counter({"rounds": count, "polls": polls.total()})
-    caught, due = Counter[str](), Counter[str]()
+    caught, asked, due = Counter[str](), Counter[str](), Counter[str]()
     for i in range(count):
-        kind = "of who often fails" if WAYS[i % len(WAYS)] == "often fails" else "of who answers"
-        asked = np.array(world.polls[i])
-        usual, changes = float(np.median(np.diff(asked))), world.changes[i]
+        usual, changes, way = float(np.median(np.diff(world.polls[i]))), world.changes[i], WAYS[i % len(WAYS)]
         changes = changes[changes < START + span - 2.0 * usual]
-        after = asked[np.minimum(np.searchsorted(asked, changes), len(asked) - 1)]
-        caught[kind] += int((after - changes <= 2.0 * usual).sum())
-        due[kind] += len(changes)
+        due[way] += len(changes)
+        for which, times in ((caught, world.polls[i]), (asked, tried[i])):
+            after = np.append(times, np.inf)[np.searchsorted(times, changes)]
+            which[way] += int((after - changes <= 2.0 * usual).sum())
     found["changes"] = due.total()
     found["percent of changes caught in two intervals"] = int(100.0 * caught.total() / max(due.total(), 1))
-    for kind, number in due.items():
-        found[f"percent of changes caught in two intervals {kind}"] = int(100.0 * caught[kind] / max(number, 1))
+    answering = tuple(way for way in WAYS if way != "often fails")
+    for kind, ways in {"all who answer": answering, **{way: (way,) for way in WAYS}}.items():
+        told = {"caught": caught, "asked after": asked} if kind == "often fails" else {"caught": caught}
+        for word, which in told.items():
+            share = sum(which[way] for way in ways) / max(sum(due[way] for way in ways), 1)
+            found[f"tenths of a percent {word} in two intervals: {kind}"] = int(1000.0 * share)
     for k, way in enumerate(WAYS):
         mine = float(np.mean(off[k :: len(WAYS)]))
         found[f"percent that rates are off: {way}"] = round(100.0 * mine)

@@ -24,6 +24,8 @@ from unstale.ports import Body, Entry, Listing
 
 #: one copy that takes long to send, in bytes; questions about health meanwhile, and seconds between them
 LARGE, QUESTIONS, EACH = 4 * 2**20, 100, 0.1
+#: cases that schemathesis makes of all operations and phases, for each that it is to make of one operation
+OF_EACH = 110
 _SERVE = """
 import asyncio, sys
 from unstale.cli.serve import run
@@ -122,10 +124,10 @@ def slow(first: int, count: int, folder: Path) -> Counter[str]:
 
 def cases(first: int, count: int, folder: Path) -> Counter[str]:
     """Requests that schemathesis makes of the API's own document, by all its checks; about so many, by another seed."""
-    tested = _module("test_api_contract")
-    with tempfile.TemporaryDirectory(dir=folder) as place, tested.served(Path(place) / "s.db") as origin:
-        tested.CASES = max(count // 32, 1)
-        done = tested.checked(origin, Path(place), seed=1 + first)
+    contract = tested("integration/test_api_contract")
+    with tempfile.TemporaryDirectory(dir=folder) as place, contract.served(Path(place) / "s.db") as origin:
+        contract.CASES = max(count // OF_EACH, 1)
+        done = contract.checked(origin, Path(place), seed=1 + first)
     # Who found something says so in the place of how many passed.
     told = re.search(r"([\d,]+) generated(?:, ([\d,]+) passed)?", done.stdout)
     made, passed = (int((one or "0").replace(",", "")) for one in told.groups()) if told else (0, 0)
@@ -137,9 +139,10 @@ def cases(first: int, count: int, folder: Path) -> Counter[str]:
     return Counter({"rounds": made, "passed": passed, "breaches": breaches, "not answered in ten seconds": late})
 
 
-def _module(name: str) -> Any:
-    where = Path(__file__).resolve().parents[1] / f"tests/integration/{name}.py"
-    spec = importlib.util.spec_from_file_location(name, where)
+def tested(name: str) -> Any:
+    """A file of tests as a module."""
+    where = Path(__file__).resolve().parents[1] / f"tests/{name}.py"
+    spec = importlib.util.spec_from_file_location(where.stem, where)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -36,11 +36,24 @@ from unstale.sim.virtual import START
 
 T = TypeVar("T")
 
-SOURCES, LONGEST, RATE, BURST, LEASE = 6, 60.0, 0.5, 3.0, 40.0
-#: virtual seconds with faults, and without them at the end
-TROUBLE, CALM = 900.0, 240.0
-#: virtual seconds of an engine of which every question fails once
-FIRST = 30.0
+SOURCES, RATE, BURST = 6, 0.5, 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Virtual seconds with faults and without them at the end, of a lease, and within which each source is polled."""
+
+    trouble: float
+    calm: float
+    lease: float
+    longest: float
+    #: so many times as many faults in a time
+    thick: float
+
+
+#: A short world has nearly as many faults as a long one, in a fifth of the time; one in so many seeds is long.
+LONG, SHORT = World(900.0, 240.0, 40.0, 60.0, 1.0), World(150.0, 130.0, 20.0, 30.0, 4.0)
+SELDOM = 20
 #: what `judged` counts, and must not be
 _WRONG = (
     "miscounted",
@@ -68,6 +81,7 @@ class Sources:
     """What sources were asked and have answered, by the claim's token; `strange` says what else may come of a poll."""
 
     virtual: LoopClock
+    world: World = LONG
     strange: Callable[[Claim], str] = lambda claim: ""
     asked: list[tuple[float, int]] = field(default_factory=list)
     answered: dict[int, bytes] = field(default_factory=dict)
@@ -79,7 +93,7 @@ class Sources:
         begun, strange = clock.now(), self.strange(claim)
         await clock.sleep(0.2)
         if strange == "hangs":
-            await clock.sleep(2.0 * LEASE)
+            await clock.sleep(2.0 * self.world.lease)
         if life != self.alive:
             await asyncio.Future()
         if strange == "breaks":
@@ -133,7 +147,7 @@ async def live(sources: Sources, clock: SetClock, store: MemoryStore, happens: C
     async def look(claim: Claim) -> Fetched:
         return await sources.look(life, clock, claim)
 
-    config = EngineConfig(RATE, burst=BURST, lease=LEASE, grace=0.0)
+    config = EngineConfig(RATE, burst=BURST, lease=sources.world.lease, grace=0.0)
     limits = HostLimits(lambda host: Rules(0.5, 4))
     engine = Engine(executor, config, clock, look, host_limits=limits)
     running = asyncio.create_task(engine.run(stop))
@@ -159,7 +173,8 @@ async def live(sources: Sources, clock: SetClock, store: MemoryStore, happens: C
 
 def judged(sources: Sources, store: MemoryStore, end: float, lives: int) -> Counter[str]:
     """What must not be, and is."""
-    tally, wrong = store.counters(), Counter[str]()
+    tally, wrong, world = store.counters(), Counter[str](), sources.world
+    settled = end - world.calm + 2.0 * world.lease + world.longest
     ended = sum(tally.get(name, 0) for name in ("recorded", "given_back", "expired", "ended"))
     wrong["miscounted"] += abs(tally.get("claimed", 0) - ended)
     tokens = [one.token for source in range(1, SOURCES + 1) for one in store.observations(source, 100_000)]
@@ -173,7 +188,7 @@ def judged(sources: Sources, store: MemoryStore, end: float, lives: int) -> Coun
         last = max(seen, key=lambda one: one.token, default=None)
         # Kept is what the newest applied poll brought.
         wrong["old copies"] += last is not None and (newest is None or newest.body.data != sources.answered[last.token])
-        mine = [at for at, who in sources.asked if who == source and at > end - CALM + 2.0 * LEASE + LONGEST]
+        mine = [at for at, who in sources.asked if who == source and at > settled]
         wrong["late sources"] += not mine
     at = np.array([moment for moment, _ in sources.asked])
     for k in range(1, len(at)):
@@ -183,22 +198,30 @@ def judged(sources: Sources, store: MemoryStore, end: float, lives: int) -> Coun
     return wrong
 
 
+def world_of(seed: int) -> World:
+    """Whether the world of a seed is long."""
+    return SHORT if seed % SELDOM else LONG
+
+
 def one_world(seed: int) -> tuple[Counter[str], bytes]:
     """One seed: what must not be and is, with how often what happened, and a sum of all that was done."""
-    rng, found = np.random.default_rng([13, seed]), Counter[str]()
+    rng, found, world = np.random.default_rng([13, seed]), Counter[str](), world_of(seed)
     store = MemoryStore()
-    store.add([Listing(f"memory:{i}", kind="memory", longest=LONGEST, host=f"h{i % 2}") for i in range(SOURCES)], START)
-    often = {kind: rng.choice([0.0, 0.003, 0.02]) for kind in KINDS}
+    listed = [Listing(f"memory:{i}", kind="memory", longest=world.longest, host=f"h{i % 2}") for i in range(SOURCES)]
+    store.add(listed, START)
+    often = {kind: world.thick * rng.choice([0.0, 0.003, 0.02]) for kind in KINDS}
     odd = {kind: rng.choice([0.0, 0.05]) for kind in ("hangs", "breaks", "refuses", "lies")}
-    cuts = [(START + at, START + at + rng.exponential(40.0)) for at in rng.uniform(0.0, TROUBLE, rng.integers(0, 3))]
+    begun = START + rng.uniform(0.0, world.trouble, rng.integers(0, 3))
+    cuts = [(at, at + rng.exponential(40.0 / world.thick)) for at in begun.tolist()]
 
     async def body(virtual: LoopClock) -> tuple[Counter[str], bytes]:
-        clock, calm_at = SetClock(virtual), START + TROUBLE
+        clock, calm_at = SetClock(virtual), START + world.trouble
+        end = calm_at + world.calm
 
         def strange(claim: Claim) -> str:
             now = virtual.now()
             kind = "cut" if any(a <= now < b for a, b in cuts) else drawn(odd)
-            kind = kind if now < calm_at - 2.0 * LEASE else ""
+            kind = kind if now < calm_at - 2.0 * world.lease else ""
             found[f"{kind or 'fine'} polls"] += 1
             return kind
 
@@ -213,22 +236,22 @@ def one_world(seed: int) -> tuple[Counter[str], bytes]:
         def happens(number: int) -> str:
             if virtual.now() >= calm_at:
                 return ""
-            if rng.random() < 0.003:
+            if rng.random() < 0.003 * world.thick:
                 clock.shift += float(rng.choice([-1.0, 1.0]) * np.exp(rng.uniform(1.0, np.log(3e8))))
                 found["set clocks"] += 1
             if kind := drawn(often):
                 found[kind] += 1
             return kind
 
-        sources, lives = Sources(virtual, strange), 0
-        while virtual.now() < calm_at + CALM:
-            await live(sources, clock, store, happens, calm_at + CALM)
+        sources, lives = Sources(virtual, world, strange), 0
+        while virtual.now() < end:
+            await live(sources, clock, store, happens, end)
             lives += 1
-            if virtual.now() < calm_at + CALM:
+            if virtual.now() < end:
                 await virtual.sleep(float(rng.exponential(5.0)))
         # Whoever was killed last has left claims: the next one gives them back.
         store.give_back("engine")
-        found.update(judged(sources, store, calm_at + CALM, lives))
+        found.update(judged(sources, store, end, lives))
         found["polls"] += len(sources.asked)
         said = repr((sources.asked, sorted(store.counters().items()), store.fleet(WIDTH).due.tolist()))
         return found, sha256(said.encode()).digest()
@@ -238,7 +261,7 @@ def one_world(seed: int) -> tuple[Counter[str], bytes]:
 
 def seeds(first: int, count: int, folder: Path) -> Counter[str]:
     """So many seeds, on all processors; every fiftieth twice."""
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(initializer=_rarely_tidied) as pool:
         found = sum(pool.map(_one_seed, range(first, first + count), chunksize=10), Counter[str]())
     # A sum forgets what is 0, and that it is 0 is to be told.
     found.update(dict.fromkeys((*found, *_WRONG, "not the same again"), 0))
@@ -246,51 +269,18 @@ def seeds(first: int, count: int, folder: Path) -> Counter[str]:
     return found
 
 
+def _rarely_tidied() -> None:
+    """What was imported is not searched for garbage again and again: that took a fifth of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 50)
+
+
 def _one_seed(seed: int) -> Counter[str]:
     found, said = one_world(seed)
-    found["virtual minutes"] += round((TROUBLE + CALM) / 60.0)
+    world = world_of(seed)
+    found["virtual seconds"] += round(world.trouble + world.calm)
+    found["long worlds"] += world is LONG
     if seed % 50 == 0:
         found["not the same again"] += one_world(seed)[1] != said
-    return found
-
-
-def _fail_at(at: int, kind: str) -> tuple[Counter[str], int]:
-    """An engine whose question with this number ends so, and those after it; how many questions the first asked."""
-    store = MemoryStore()
-    store.add([Listing(f"memory:{i}", kind="memory", longest=LONGEST, host="h") for i in range(SOURCES)], START)
-
-    async def body(virtual: LoopClock) -> tuple[Counter[str], int]:
-        clock, sources, tasks = SetClock(virtual), Sources(virtual), len(asyncio.all_tasks())
-        end = START + FIRST + CALM
-        asked = await live(sources, clock, store, lambda number: kind if number == at else "", START + FIRST)
-        await live(sources, clock, store, lambda number: "", end)
-        wrong = judged(sources, store, end, 2)
-        wrong["tasks left behind"] += len(asyncio.all_tasks()) - tasks
-        return wrong, asked
-
-    handles = _handles()
-    wrong, asked = virtually(body)
-    wrong["handles left behind"] += max(_handles() - handles, 0)
-    return wrong, asked
-
-
-def _handles() -> int:
-    """Open files, sockets and pipes of this process; what nobody holds any more is closed first."""
-    gc.collect()
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def fail_points(first: int, count: int, folder: Path) -> Counter[str]:
-    """Every question that an engine asks its store in its first seconds ends in each of the ways, one at a time."""
-    points = _fail_at(-1, "")[1]
-    rounds = [
-        (1 + round_ % points, KINDS[round_ // points])
-        for round_ in range(first, first + count)
-        if round_ < points * len(KINDS)
-    ]
-    found = Counter[str]()
-    for at, kind in rounds:
-        found.update(_fail_at(at, kind)[0])
-        found[kind] += 1
-    found.update({"rounds": len(rounds), "fail-points": points if not first else 0})
     return found

@@ -237,3 +237,13 @@ def test_most_addresses_take_no_closer_look() -> None:
     assert plain_host("http://127.0.1.7:8123/page/1f") == "127.0.1.7"
     assert plain_host("https://www.example.org") is None, "the path is missing"
     assert plain_host("https://www.example.org/" + "a" * addresses.LONGEST) is None
+
+
+def test_who_is_beyond_those_that_are_remembered_is_judged_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses, "_REMEMBERED", 1)
+    gate = Gate()
+    for host in ("a.example", "b.example", "b.example"):
+        gate.check_host(host)
+    assert gate._passed == {"a.example"}
+    with pytest.raises(InputError, match="is not public"):
+        gate.check_host("127.0.0.1")
