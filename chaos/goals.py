@@ -39,7 +39,7 @@ GOALS = (
         "the same",
         ("workers",),
         (_CLI,),
-        "the campaign ends at 1,000 faults, of which every fifth is a kill",
+        "every fifth fault is a kill; workers of the campaign poll within themselves, not over a network",
     ),
     Goal(
         3,

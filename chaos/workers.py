@@ -3,7 +3,7 @@
 Rules of this file:
 1. Four workers poll two hundred sources through a forwarder, which is stopped for the network to be silent. Those who
    count ask the server directly.
-2. A clock that is set is that of one worker's machine, by five minutes to either side.
+2. A clock that is set is that of one worker's machine, by five minutes to either side. Steady clocks cannot be set.
 3. After every few faults each poll is accounted for, and at the end that everybody is polled again.
 """
 
@@ -47,7 +47,7 @@ def faults(first: int, count: int, folder: Path) -> Counter[str]:
             for _ in range(WORKERS):
                 crew.beget()
             until(lambda: len(crew.lines()) > SOURCES / 4, 60.0)
-            asleep: dict[int, float] = {}
+            asleep, quiet = dict[int, float](), len(crew.lines())
             for n in range(first, first + count):
                 rng = np.random.default_rng([22, n])
                 time.sleep(float(rng.uniform(0.05, 0.4)))
@@ -59,6 +59,7 @@ def faults(first: int, count: int, folder: Path) -> Counter[str]:
             wake(asleep, all_of_them=True)
             found["begun again"] += revive(crew, asleep)
             before = len(crew.lines())
+            found["polls among faults"] += before - quiet
             try:
                 until(lambda: len({line.source for line in crew.lines()[before:]}) == SOURCES, 60.0)
             except AssertionError:
