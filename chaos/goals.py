@@ -39,7 +39,8 @@ GOALS = (
         "the same",
         ("workers",),
         (_CLI,),
-        "every fifth fault is a kill; workers of the campaign poll within themselves, not over a network",
+        "every fifth fault is a kill; workers poll within themselves, not over a network; the 1,100 faults of "
+        "2026-11-19 came faster than workers poll (polls among faults); those to come wait for polls",
     ),
     Goal(
         3,
