@@ -13,10 +13,12 @@ from unstale.engine.clock import SystemClock
 from unstale.engine.config import EngineConfig
 from unstale.engine.held_fleet import HeldFleet
 from unstale.engine.held_host_limits import HeldHostLimits
+from unstale.engine.holding import LifeHeard
 from unstale.engine.published_plan import PublishedPlan
 from unstale.engine.store_executor import StoreExecutor
+from unstale.engine.worker import Worker
 from unstale.errors import StoreError
-from unstale.ports import Grant, Listing
+from unstale.ports import Claim, Fetched, Grant, HeldShards, Listing
 
 
 def fleet_of(store: PostgresCrew) -> HeldFleet:
@@ -28,6 +30,60 @@ def fleet_of(store: PostgresCrew) -> HeldFleet:
     fleet.held = list
     heard(fleet, store.hold("a").epochs)
     return fleet
+
+
+def worker_of(store: PostgresCrew) -> Worker:
+    """The worker a, which holds all shards and has read their sources."""
+
+    async def look(claim: Claim) -> Fetched:
+        raise NotImplementedError
+
+    store.add([Listing(f"s{n}") for n in range(40)], 0.0)
+    store.beat("a", 0.0, 0.0, 1.0, {}, None)
+    executor = StoreExecutor(lambda: store, threads=False)
+    return Worker(executor, executor, EngineConfig(1.0, owner="a"), SystemClock(), look)
+
+
+def life(held: HeldShards) -> LifeHeard:
+    return LifeHeard(Grant(1.0, 0.0), held, b'{"scale": 1.0, "price": 1.0}', b"", 0)
+
+
+def test_what_was_left_alone_for_another_that_is_gone_is_polled_again(
+    store: PostgresCrew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = worker_of(store)
+    fleet = worker._fleet
+
+    async def play() -> None:
+        worker._heard(life(store.hold("a")))
+        await fleet.look_around()
+        store.beat("b", 0.0, 0.0, 1.0, {}, None)
+        worker._heard(life(store.hold("a")))
+        await worker._leave_shards()
+        assert 0 < fleet.taken.sum() < 40
+        assert worker._holding.let_go == worker._unwanted != ()
+        store.leave("b")
+        worker._holding.let_go = ()
+        worker._heard(life(store.hold("a")))
+        await fleet.look_around()
+        assert not fleet.taken.any()
+        # The same, if it is heard while it is looked which sources they are.
+        store.beat("b", 0.0, 0.0, 1.0, {}, None)
+        worker._heard(life(store.hold("a")))
+        find = store.sources_of
+
+        def meanwhile(shards: Any) -> list[int]:
+            store.leave("b")
+            worker._heard(life(store.hold("a")))
+            return find(shards)
+
+        monkeypatch.setattr(store, "sources_of", meanwhile)
+        await worker._leave_shards()
+        await fleet.look_around()
+        assert not fleet.taken.any()
+        assert worker._holding.let_go == ()
+
+    asyncio.run(play())
 
 
 def heard(fleet: HeldFleet, epochs: dict[int, int] | Any) -> bool:
