@@ -84,7 +84,7 @@ CAMPAIGNS = {
     "slow": Campaign("served", "slow", 2_000, 2_000, _SLOW, 200, measured=True),
     "cases": Campaign("served", "cases", 10_000, 1_500, ("breaches",), 300),
     "renders": Campaign("renders", "renders", 20_000, 1_000, ("scripts that ran",), 200),
-    "workers": Campaign("workers", "faults", 1_000, 20, _CREW, 10),
+    "workers": Campaign("workers", "faults", 2_200, 50, _CREW, 10),
     "flips": Campaign("flips", "flips", 1_000, 50, ("wrong bytes served",)),
     "inner addresses": Campaign("inputs", "inside", 5_000, 500, ("dialled",), 1_000),
     "bombs": Campaign("inputs", "bombs", 500, 10, ("not stopped", "over 32 MB"), 10),

@@ -39,7 +39,8 @@ GOALS = (
         "the same",
         ("workers",),
         (_CLI,),
-        "the campaign ends at 1,000 faults, of which every fifth is a kill",
+        "every fifth fault is a kill; workers poll within themselves, not over a network; the 1,100 faults of "
+        "2026-11-19 came faster than workers poll (polls among faults); those to come wait for polls",
     ),
     Goal(
         3,

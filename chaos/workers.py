@@ -3,8 +3,9 @@
 Rules of this file:
 1. Four workers poll two hundred sources through a forwarder, which is stopped for the network to be silent. Those who
    count ask the server directly.
-2. A clock that is set is that of one worker's machine, by five minutes to either side.
-3. After every few faults each poll is accounted for, and at the end that everybody is polled again.
+2. A clock that is set is that of one worker's machine, by five minutes to either side. Steady clocks cannot be set.
+3. The next fault comes once some polls have been made after the one before, or a moment has passed without any.
+4. After every few faults each poll is accounted for, and at the end that everybody is polled again.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from unstale.adapters.postgres_crew import PostgresCrew
 FAULTS = ("kill", "stop", "clock forward", "kill", "session", "clock back", "network", "stop", "session", "crash")
 #: faults after which polls are accounted for
 EVERY = 10
+#: polls between two faults, and seconds that they are waited for at most
+BETWEEN, MOMENT = 10, 2.0
 
 
 def faults(first: int, count: int, folder: Path) -> Counter[str]:
@@ -46,10 +49,11 @@ def faults(first: int, count: int, folder: Path) -> Counter[str]:
         ):
             for _ in range(WORKERS):
                 crew.beget()
-            until(lambda: len(crew.lines()) > SOURCES / 4, 60.0)
-            asleep: dict[int, float] = {}
+            until(lambda: crew.polls() > SOURCES / 4, 60.0)
+            asleep, quiet = dict[int, float](), crew.polls()
             for n in range(first, first + count):
                 rng = np.random.default_rng([22, n])
+                polled(crew, BETWEEN, MOMENT)
                 time.sleep(float(rng.uniform(0.05, 0.4)))
                 wake(asleep)
                 found["begun again"] += revive(crew, asleep)
@@ -59,6 +63,7 @@ def faults(first: int, count: int, folder: Path) -> Counter[str]:
             wake(asleep, all_of_them=True)
             found["begun again"] += revive(crew, asleep)
             before = len(crew.lines())
+            found["polls among faults"] += before - quiet
             try:
                 until(lambda: len({line.source for line in crew.lines()[before:]}) == SOURCES, 60.0)
             except AssertionError:
@@ -100,6 +105,13 @@ def fault(
     else:
         os.kill(victim, signal.SIGUSR1 if name == "clock forward" else signal.SIGUSR2)
     return name
+
+
+def polled(crew: Crew, many: int, seconds: float) -> None:
+    """Wait until so many polls more were made, or so long."""
+    enough, ends = crew.polls() + many, time.monotonic() + seconds
+    while crew.polls() < enough and time.monotonic() < ends:
+        time.sleep(0.02)
 
 
 def wake(asleep: dict[int, float], *, all_of_them: bool = False) -> None:

@@ -5,7 +5,8 @@
     │   └── InfeasibleError                 each parameter is fine, together they cannot be met
     ├── ConvergenceError                    a numerical method stopped early; carries what it had
     ├── StoreError                          the store could not do it, and did nothing
-    │   └── StoreLostError                  its file is no longer the one that was opened
+    │   ├── StoreLostError                  its file is no longer the one that was opened
+    │   └── StoreUnreachableError           its server is not there, or not yet: trying again can help
     ├── TooLateError                        the time to begin a poll was over; nothing was asked
     ├── ReplicaError                        other replicas could not do it
     └── MissingExtraError (also ImportError) an optional dependency is not installed
@@ -50,6 +51,10 @@ class StoreError(UnstaleError):
 
 class StoreLostError(StoreError):
     """The store's file was deleted, replaced, cut or damaged under us: trying again would write into nothing."""
+
+
+class StoreUnreachableError(StoreError):
+    """The store's server does not answer, starts, or takes no more connections: trying again can help."""
 
 
 class OlderStoreError(StoreError):

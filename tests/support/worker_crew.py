@@ -58,6 +58,10 @@ class Crew:
         os.kill(process, signal.SIGCONT)
         os.kill(process, how)
 
+    def polls(self) -> int:
+        """How many polls sources have seen."""
+        return self._log.read_bytes().count(b"\n")
+
     def lines(self) -> list[Line]:
         kinds = (int, int, float, float, int, float)
         whole = self._log.read_text().splitlines()

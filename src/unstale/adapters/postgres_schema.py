@@ -18,7 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from unstale.adapters import postgres_arrays
 from unstale.adapters.postgres_tables import MIGRATIONS
-from unstale.errors import InputError, StoreError, require, sentence
+from unstale.errors import InputError, StoreError, StoreUnreachableError, require, sentence
 
 Connection = psycopg.Connection[Any]
 
@@ -28,6 +28,10 @@ OLDEST = 15
 REACH, PATIENCE = 5, 10
 #: advisory locks of a schema
 MIGRATING, EDITING, PARTING, PLANNING, CLAIMING = range(5)
+
+#: what may be otherwise in a while
+_AWAY, _CUT = "cannot be reached", "was cut off"
+_STARTING, _FULL = "is starting or stopping", "takes no more connections"
 
 #: ways of the server's to go through a whole table: right for those who ask for all, never for those who ask for a few
 _WHOLE = ("enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin")
@@ -194,7 +198,8 @@ def worded(name: str) -> Iterator[None]:
         yield
     except psycopg.Error as error:
         rule, remedy = _words(error)
-        raise StoreError(sentence("store", name, rule, remedy)) from error
+        kind = StoreUnreachableError if rule in (_AWAY, _CUT, _STARTING, _FULL) else StoreError
+        raise kind(sentence("store", name, rule, remedy)) from error
 
 
 def _words(error: psycopg.Error) -> tuple[str, str]:
@@ -218,8 +223,15 @@ def _words(error: psycopg.Error) -> tuple[str, str]:
         if "does not exist" in text:
             return f"cannot be opened ({said.rpartition('FATAL:')[2].strip()})", "check the names, or create it"
         if "too many clients" in text or "connection slots" in text:
-            return "takes no more connections", "end some, or raise max_connections"
-        if any(word in text for word in ("connection failed", "resolve host", "timeout expired", "Errno")):
-            return "cannot be reached", "check host and port, and that the server runs"
-        return "was cut off", "check that the server runs; what was recorded is safe"
+            return _FULL, "end some, or raise max_connections"
+        if "the database system is" in text:
+            return _STARTING, "wait until it has started"
+        if "connection" in text and any(word in text for word in ("FATAL:", "SSL", "certificate")):
+            return (
+                f"does not let us in ({said.rpartition('FATAL:')[2].strip()})",
+                "check the server's settings and ours",
+            )
+        if any(word in text for word in ("connection failed", "is bad", "resolve host", "timeout expired", "Errno")):
+            return _AWAY, "check host and port, and that the server runs"
+        return _CUT, "check that the server runs; what was recorded is safe"
     return f"failed ({said})", "report it, then open the store again"

@@ -18,6 +18,7 @@ import click
 from unstale.cli.children import ended_within
 from unstale.cli.listening import GRACE, address, shown_host, until_ended
 from unstale.cli.logging_option import log_as, log_option
+from unstale.cli.reaching import reached
 from unstale.cli.settings import Settings, load, near, settings_options
 from unstale.cli.token import Token, lasting_token, token_of
 from unstale.units import DAY, parse_rate
@@ -186,7 +187,8 @@ async def run(
     own, token, name = settings.server, token or lasting_token(settings), settings.replicas.name or name
     with ExitStack() as opened:
         stop = opened.enter_context(until_ended(stop, tied=tied))
-        shelf = read_store(settings)
+        if (shelf := await reached(lambda: read_store(settings), stop, click.echo)) is None:
+            return
         opened.callback(shelf.close)
         service = service_of(settings, afar=True)
         opened.callback(service.close)

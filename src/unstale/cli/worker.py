@@ -16,6 +16,7 @@ import click
 
 from unstale.cli.handing_out import desk_of, handed_out
 from unstale.cli.logging_option import log_as, log_option
+from unstale.cli.reaching import reached
 from unstale.cli.settings import Settings, load, settings_options
 from unstale.cli.stopping import Stopping
 from unstale.errors import InputError, MissingExtraError, StoreError, sentence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from unstale.engine.config import EngineConfig
     from unstale.engine.planner import Planner
     from unstale.engine.store_executor import StoreExecutor
+    from unstale.service.records import Budget
 
 #: seconds of silence after which the server ends a worker's session: what it held is free for others
 IDLE = 15.0
@@ -61,28 +63,25 @@ def worker(
 
     All of them share one PostgreSQL database, `store` in the settings. They divide hosts and budget among themselves:
     each host is polled by one of them. One is elected to find the price; if it goes, another is within
-    seconds. A worker can be ended at any moment, also by force: others take over what it had begun.
+    seconds. A worker can be ended at any moment, also by force: others take over what it had begun. It waits for a
+    server that does not answer, at its start as later.
 
     \b
       unstale move --from sqlite:unstale.db --to postgresql://me@db/fleet
       unstale worker --store postgresql://me@db/fleet --budget 50000/day
     """
     from unstale.cli.run import _plain, _print_event
-    from unstale.cli.service import settled
-    from unstale.service.budget import sentence as sentence_of
 
     log_as(log_json)
     option = None if budget is None else parse_rate(budget, "budget") / DAY
     seconds = None if lasting is None else DAY * parse_duration(lasting, "for")
     settings = load(config, store=store)
     dsn = postgres_of(settings.store)
-    budget_now = settled(settings, option)
-    if budget_now.set_here and not events:
-        click.echo(f"budget {sentence_of(budget_now)}")
     tell = _print_event if events else _plain
     heard: list[Stopping] = []
     try:
-        polls = asyncio.run(_work(settings, dsn, budget_now.rate, seconds, tell, heard.append, desk_of(hand_out)))
+        say = (lambda text: None) if events else click.echo
+        polls = asyncio.run(_work(settings, dsn, option, seconds, tell, say, heard.append, desk_of(hand_out)))
     finally:
         for stopping in heard:
             stopping.over()
@@ -114,9 +113,10 @@ def postgres_of(address: str, name: str = "store") -> str:
 async def _work(
     settings: Settings,
     dsn: str,
-    budget: float,
+    option: float | None,
     seconds: float | None,
     tell: Callable[[str, Any], None],
+    say: Callable[[str], None],
     ending: Callable[[Stopping], None],
     handing_out: tuple[str, int, str] | None = None,
 ) -> int:
@@ -126,11 +126,14 @@ async def _work(
     from unstale.cli.fetchers import Fetchers
     from unstale.cli.mended import retry_mended
     from unstale.cli.progress import ProgressKeeper
+    from unstale.cli.service import settled
     from unstale.engine.clock import SharedClock
     from unstale.engine.host_limits import HostLimits
     from unstale.engine.planner import Planner
     from unstale.engine.store_executor import StoreExecutor
     from unstale.engine.worker import Worker
+    from unstale.logs import logged
+    from unstale.service.budget import sentence as sentence_of
 
     def opened() -> PostgresCrew:
         return PostgresCrew(
@@ -140,15 +143,32 @@ async def _work(
             idle=IDLE,
         )
 
-    executor, clock = StoreExecutor(opened), SharedClock()
-    for _ in range(READINGS):
-        _read_clock(executor.store, clock)
-    owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
-    config = replace(config_of(settings), budget=budget, owner=owner, lease=3.0 * settings.http.timeout + 5.0)
-    config = await executor.do(lambda store: _agree(store, config, settings, clock.now()))
+    owner, clock = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}", SharedClock()
+    config = replace(config_of(settings), owner=owner, lease=3.0 * settings.http.timeout + 5.0)
+    stop = asyncio.Event()
+    stopping = Stopping(stop, config.grace)
+    ending(stopping)
+    if seconds is not None:
+        asyncio.get_running_loop().call_later(seconds, stopping.now)
+
+    def begin() -> tuple[list[StoreExecutor[PostgresCrew]], Budget, EngineConfig]:
+        budget = settled(settings, option)
+        with contextlib.ExitStack() as undo:
+            ways = [undo.enter_context(contextlib.closing(StoreExecutor(opened))) for _ in range(3)]
+            for _ in range(READINGS):
+                _read_clock(ways[0].store, clock)
+            agreed = _agree(ways[0].store, replace(config, budget=budget.rate), settings, clock.now())
+            undo.pop_all()
+        return ways, budget, agreed
+
+    if (begun := await reached(begin, stop, lambda text: logged(tell)("store_failed", {"reason": text}))) is None:
+        stopping.saved()
+        return 0
+    (executor, life, planning), budget, config = begun
+    if budget.set_here:
+        say(f"budget {sentence_of(budget)}")
     fetchers = Fetchers(settings, clock.now, ProgressKeeper(executor), pollers=settings.http.pollers)
     desk = None if handing_out is None else await handed_out(fetchers, clock.now, *handing_out)
-    life = StoreExecutor(opened)
     engine = Worker(
         executor,
         life,
@@ -162,19 +182,14 @@ async def _work(
         aside=fetchers.sandbox,
         member_of=member_of(settings, fetchers.forbids),
     )
-    planner = Planner(StoreExecutor(opened), config, clock, HostLimits(rules_of(settings)), tell)
-    stop = asyncio.Event()
-    stopping = Stopping(stop, config.grace)
-    ending(stopping)
-    if seconds is not None:
-        asyncio.get_running_loop().call_later(seconds, stopping.now)
+    planner = Planner(planning, config, clock, HostLimits(rules_of(settings)), tell)
     others = [
         asyncio.create_task(planner.run(stop)),
         asyncio.create_task(_deliver(settings, opened, planner, clock, stop)),
         asyncio.create_task(_keep_time(executor, clock, stop)),
     ]
     try:
-        await executor.do(lambda store: retry_mended(store, fetchers, clock.now()))
+        await executor.insist(lambda store: retry_mended(store, fetchers, clock.now()), stop)
         await engine.run(stop)
     finally:
         stopping.now()

@@ -62,12 +62,11 @@ class HeldFleet(LoadedFleet):
         self.bucket.set(0.0, 1.0)
         #: the shards that are held, as they were taken; whether one was lost since the fleet was read
         self.epochs: Mapping[int, int] = {}
-        self.lost = True
+        self.lost, self._reading = True, False
         #: the shared state that was told last, and the one that is gone by; the mean interval that is
         self._told_state, self._state, self._scale = b"", b"", 0.0
         self._passed_on: Floats | None = None
-        self._unsent = np.zeros(1)
-        self._follow_at, self._demand = -math.inf, HeldDemand()
+        self._follow_at, self._demand, self._unsent = -math.inf, HeldDemand(), np.zeros(1)
         #: all that was ever put into the bucket beside the share
         self.credited = 0.0
         #: sources that were sent away from a busy host since they were polled last, in that order
@@ -78,14 +77,13 @@ class HeldFleet(LoadedFleet):
 
     def hear(self, plan: PublishedPlan, grant: Grant, epochs: Mapping[int, int], state: bytes) -> bool:
         """What a sign of life brought; whether a shard was lost or taken."""
-        self.plan = plan
+        self.plan, self._told_state = plan, state
         # What came in until now came in by the share of before.
         self.bucket.level(self._clock.now())
         self.bucket.set(grant.share, plan.burst_of(grant.share))
         self.bucket.credit(max(grant.credit - self.credited, 0.0))
         self.credited = grant.credit
         self.outdated |= abs(plan.scale - self._scale) > MOVED * self._scale
-        self._told_state = state
         if epochs == self.epochs:
             return False
         self.lost = self.lost or any(epochs.get(shard) != epoch for shard, epoch in self.epochs.items())
@@ -108,6 +106,8 @@ class HeldFleet(LoadedFleet):
 
     async def relearn(self) -> None:
         """Read the sources of the held shards from the store."""
+        # What is heard meanwhile may not be in it: a shard that goes then is lost, whatever was read.
+        epochs, self.outdated, self._reading = self.epochs, False, True
         async with self.lock:
             owner, plan, promises, self.stirred = self.config.owner, self.plan, self.config.contracts, False
             self._keep_lesson()
@@ -135,20 +135,20 @@ class HeldFleet(LoadedFleet):
             self.taken = np.zeros(len(scheduler.ids), np.bool_)
             self.take(self.rows([claim.source for claim in self.held()]))
             self._told_state = self._state = standing.settings.get(LEARNER, b"")
-            self._scale = plan.scale
-            self._passed_on = tallied(scheduler.learner.timing)
+            self._scale, self._passed_on = plan.scale, tallied(scheduler.learner.timing)
             if len(late):
                 ids, due, was = scheduler.ids[late].tolist(), scheduler.due_at[late].tolist(), standing.due[late]
                 await self._shared.do(lambda store: store.set_due(ids, due, was=was.tolist()))
-        # What was promised since is not in it yet.
-        self.outdated, self.lost, self._follow_at = self.config.contracts != promises, False, -math.inf
+        self.outdated |= self.config.contracts != promises
+        self.lost = any(self.epochs.get(shard) != epoch for shard, epoch in epochs.items())
+        self._reading, self._follow_at = False, -math.inf
         self._tell("loaded", {"sources": len(self.scheduler.ids)})
 
     async def look_around(self) -> None:
         """Has another process written, or a sign of life brought something new? Then the fleet goes by it."""
         if (seen := self._shared.moved()) != self._seen:
             self._seen, self.stirred = seen, True
-        if self.outdated:
+        if self.outdated or self._reading:
             await self.relearn()
         elif self._told_state != self._state:
             await self._hear_state()

@@ -145,6 +145,9 @@ class Worker:
             return
         unwanted = self._unwanted
         sources = await self._executor.do(lambda store: store.sources_of(unwanted))
+        if unwanted != self._unwanted:
+            # They are others by now.
+            return
         self._fleet.leave_alone(sources)
         if set(sources).isdisjoint(claim.source for claim in self._held()):
             self._holding.let_go = unwanted
@@ -182,7 +185,9 @@ class Worker:
 
     def _heard(self, found: LifeHeard) -> None:
         fleet = self._fleet
-        fleet.outdated |= found.edited != self._edited
+        # What was left alone for others and is ours again is polled again.
+        ours_again = set(self._unwanted) - set(found.held.unwanted)
+        fleet.outdated |= found.edited != self._edited or bool(ours_again)
         self._edited, self._unwanted = found.edited, found.held.unwanted
         fleet.amend({SAID: found.said})
         if fleet.hear(PublishedPlan.read(found.plan), found.grant, found.held.epochs, found.state):
