@@ -990,6 +990,12 @@ def test_members_are_whom_collections_tell_of(store: Any) -> None:
     assert store.pushes([first]) == store.members(second) == []
     assert store.members(whole)[0] == said
     assert store.members(first) == []
+    # Of one source it is asked what tells of it, and not all the others.
+    also = CollectionMember(first, second, "http://example.org/2")
+    store.enlist([also])
+    assert store.members(source=second) == [also, CollectionMember(whole, second, "http://example.org/2")][::-1]
+    assert store.members(first, second) == [also]
+    assert store.members(source=whole) == store.members(second, second) == []
     store.remove([second])
     assert store.members() == [said]
     store.remove([whole])

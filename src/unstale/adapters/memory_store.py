@@ -196,10 +196,10 @@ class MemoryStore(MemoryOutbox):
             kept.anew = Checkpoint(latest, kept.last, kept.found, None)
         self._counters["edited"] += bool(sources)
 
-    def members(self, collection: int | None = None) -> list[CollectionMember]:
-        """Whom one collection tells of, or each of all."""
-        there = {pair: one for pair, one in self._members.items() if set(pair) <= self._sources.keys()}
-        return [one for pair, one in sorted(there.items()) if collection in (None, pair[0]) and pair[0] != pair[1]]
+    def members(self, collection: int | None = None, source: int | None = None) -> list[CollectionMember]:
+        """Whom one collection tells of, or each of all; of one source, what tells of it."""
+        mine = {p: m for p, m in self._members.items() if collection in (None, p[0]) and source in (None, p[1])}
+        return [m for p, m in sorted(mine.items()) if p[0] != p[1] and set(p) <= self._sources.keys()]
 
     def pushes(self, sources: Sequence[int] | None = None) -> list[CollectionMember]:
         """What was last pushed of these sources, or of all."""

@@ -114,9 +114,9 @@ class PostgresCatalogue(PostgresLink):
 
         return self.at_once(whole)
 
-    def members(self, collection: int | None = None) -> list[CollectionMember]:
-        """Whom one collection tells of, or each of all."""
-        return self._read(lambda db: postgres_members.members(db, collection))
+    def members(self, collection: int | None = None, source: int | None = None) -> list[CollectionMember]:
+        """Whom one collection tells of, or each of all; of one source, what tells of it."""
+        return self._read(lambda db: postgres_members.members(db, collection, source))
 
     def pushes(self, sources: Sequence[int] | None = None) -> list[CollectionMember]:
         """What was last pushed of these sources, or of all."""

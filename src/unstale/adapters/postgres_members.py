@@ -11,10 +11,11 @@ from unstale.listings.records import CollectionMember
 _COLUMNS = "collection, source, address, time, tag, told"
 
 
-def members(db: Connection, collection: int | None) -> list[CollectionMember]:
-    """Those of one collection, or all."""
-    which = "" if collection is None else " AND collection = %s"
-    given = () if collection is None else (collection,)
+def members(db: Connection, collection: int | None, source: int | None = None) -> list[CollectionMember]:
+    """Those of one collection, or all; of one source, by the index of sources, what tells of it."""
+    asked = [(name, value) for name, value in (("collection", collection), ("source", source)) if value is not None]
+    which = "".join(f" AND {name} = %s" for name, _ in asked)
+    given = tuple(value for _, value in asked)
     query = f"SELECT {_COLUMNS} FROM members WHERE collection <> source{which} ORDER BY collection, source"
     return [CollectionMember(*row) for row in db.execute(query.encode(), given)]
 

@@ -134,10 +134,10 @@ class SqliteCatalogue(SqliteFile):
             give_back()
         return found
 
-    def members(self, collection: int | None = None) -> list[CollectionMember]:
-        """Whom one collection tells of, or each of all."""
+    def members(self, collection: int | None = None, source: int | None = None) -> list[CollectionMember]:
+        """Whom one collection tells of, or each of all; of one source, what tells of it."""
         with self._reading() as db:
-            return sqlite_members.members(db, collection)
+            return sqlite_members.members(db, collection, source)
 
     def pushes(self, sources: Sequence[int] | None = None) -> list[CollectionMember]:
         """What was last pushed of these sources, or of all."""

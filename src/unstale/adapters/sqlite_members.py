@@ -12,11 +12,12 @@ from unstale.listings.records import CollectionMember
 _COLUMNS = "collection, source, address, time, tag, told"
 
 
-def members(db: apsw.Connection, collection: int | None) -> list[CollectionMember]:
-    """Those of one collection, or all."""
-    which = " WHERE collection != source" if collection is None else " WHERE collection = ? AND source != collection"
-    given = () if collection is None else (collection,)
-    rows: Any = db.execute(f"SELECT {_COLUMNS} FROM members{which} ORDER BY collection, source", given)
+def members(db: apsw.Connection, collection: int | None, source: int | None = None) -> list[CollectionMember]:
+    """Those of one collection, or all; of one source, by the index of sources, what tells of it."""
+    asked = [(name, value) for name, value in (("collection", collection), ("source", source)) if value is not None]
+    which = "".join(f" AND {name} = ?" for name, _ in asked)
+    query = f"SELECT {_COLUMNS} FROM members WHERE collection != source{which} ORDER BY collection, source"
+    rows: Any = db.execute(query, tuple(value for _, value in asked))
     return [CollectionMember(*row) for row in rows]
 
 

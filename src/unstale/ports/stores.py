@@ -160,8 +160,9 @@ class Catalogue(Protocol):
     def columns_of(self, sources: Sequence[int], width: int) -> FleetColumns:
         """These sources in columns, those that exist, ids rising; `fleet` of a few."""
 
-    def members(self, collection: int | None = None) -> list[CollectionMember]:
-        """Whom one collection tells of, or each of all, by ids; both exist. Nothing that was pushed."""
+    def members(self, collection: int | None = None, source: int | None = None) -> list[CollectionMember]:
+        """Whom one collection tells of, or each of all, by ids; both exist. Of one `source`: what tells of it. Nothing
+        that was pushed."""
 
 
 class Replica(Protocol):

@@ -85,9 +85,9 @@ def _told_of(store: ReadStore, moment: Moment, view: SourceView) -> str:
         return ""
     if view.listing.id in known:
         return known[view.listing.id].sentence(moment.now)
-    for member in store.members():
+    for member in store.members(source=view.listing.id):
         told = known.get(member.collection)
-        if member.source == view.listing.id and told is not None and told.state == USED:
+        if told is not None and told.state == USED:
             place = shown_address(told.listing.address)
             rare = "and seldom besides, in case that is silent" if told.silence > 0.0 else "and not besides"
             return f"polled when {place} says that it changed and a poll pays at today's price, {rare}"

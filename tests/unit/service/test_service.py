@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +16,14 @@ from unstale.cli.settings import Settings
 from unstale.core.learning.outlook import Outlook
 from unstale.core.learning.siblings import siblings_of
 from unstale.core.roots.falling import falls_to
-from unstale.engine.collecting import SIBLINGS
+from unstale.engine.collecting import SIBLINGS, SIGNALS
 from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import Rules
 from unstale.engine.said import BUDGET, BudgetSaid
 from unstale.engine.summary import LEARNED, ComparedSources, compare
 from unstale.errors import InputError, StoreError
 from unstale.keeper.outcomes import Answer
+from unstale.listings.records import CollectionMember
 from unstale.ports import Listing
 from unstale.service import FleetService, ServiceSettings, documents
 from unstale.service.budget import in_force, settle
@@ -46,6 +48,28 @@ def test_of_a_part_the_same_is_told_as_of_the_whole(service: FleetService) -> No
     assert [documents.source(one) for one in service.views([7, 2, 99])] == [whole[7], whole[2]]
     assert documents.source(service.explain(5).source) == whole[5]
     assert whole[5]["interval"] > 0.0
+    service.close()
+
+
+def test_who_tells_of_a_source_is_found_without_all_that_others_are_told_of(
+    service: FleetService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worth = {"members": 9, "trusted": True, "used": True, "new": False, "interval": 60.0, "precision": 1.0}
+    worth |= {"silence": 0.1, "late": 0.0, "credit": 9.0, "heard_at": NOW, "saved": 0.0}
+    said = {"fleet": [0.0] * 5, "collections": {"1": {"worth": worth}}}
+    service.writer.enlist([CollectionMember(1, source, f"https://s{source}.example/") for source in range(2, 11)])
+    service.writer.record([], settings={SIGNALS: json.dumps(said).encode()})
+    read, members = list[int](), service.store.members
+
+    def counted(_: object, *which: int, **named: int) -> list[CollectionMember]:
+        found = members(*which, **named)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(type(service.store), "members", counted)
+    assert service.explain(5).sentence.startswith("polled when https://s0.example/ says that it changed")
+    assert service.explain(1).sentence.startswith("tells of 9 sources")
+    assert read == [1]
     service.close()
 
 
