@@ -35,8 +35,9 @@ from unstale.adapters.sqlite_store import SqliteStore
 from unstale.ports import Listing
 
 SOURCES, FLIGHTS = 6_000, 64
-#: polls before measuring begins, in which all sources get their first copies; polls that are measured; of a bare loop
-WARM, MEASURED, BARE = 2 * SOURCES, 3 * SOURCES, 2 * SOURCES
+#: polls before measuring begins, in which all sources get their first copies and what was compiled is read; polls that
+#: are measured; of a bare loop
+WARM, MEASURED, BARE = 12 * SOURCES, 8 * SOURCES, 4 * SOURCES
 #: seconds after which a run that does not come so far is given up
 PATIENCE = 120.0
 #: connections that are kept, as many as the settings grant where they say nothing

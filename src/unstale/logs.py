@@ -54,6 +54,9 @@ EVENTS: dict[str, EventKind] = {
         WARNING, "another PostgreSQL server took over, or the store was restored: what it does not know is polled again"
     ),
     "elected": EventKind(INFO, "this worker plans for all"),
+    "compiling_failed": EventKind(
+        ERROR, "a fault of ours ended what compiles beside the polls; they may wait for it once"
+    ),
     "plan_failed": EventKind(ERROR, "a fault of ours ended one plan; workers go on at the last price"),
     "terms_differ": EventKind(
         WARNING, "this worker's settings say another budget, burst or objective than the store, which all go by"

@@ -18,6 +18,7 @@ from typing import Any
 from unstale.adapters.environment import filled
 from unstale.adapters.normalise import Normaliser
 from unstale.adapters.sqlite_store import SqliteStore
+from unstale.cli.compiling import Compiling
 from unstale.cli.engine_terms import config_of as config_of
 from unstale.cli.engine_terms import rules_of as rules_of
 from unstale.cli.fetchers import Fetchers, admission_of
@@ -129,9 +130,11 @@ class Application:
         #: called when everything is on the disk, whatever still has to end
         self.recorded: Callable[[], None] = lambda: None
         _check_others(settings)
+        config = config_of(settings) if budget is None else replace(config_of(settings), budget=budget)
+        self.compiling = Compiling(config.objective)
         self.engine = Engine(
             self.executor,
-            config_of(settings) if budget is None else replace(config_of(settings), budget=budget),
+            config,
             self.clock,
             self.fetchers.look,
             begin=self.fetchers.begin,
@@ -140,6 +143,7 @@ class Application:
             tell=self._heard,
             aside=self.fetchers.sandbox,
             member_of=member_of(settings, self.fetchers.forbids),
+            listens=self.compiling.ready,
         )
 
     def _heard(self, name: str, facts: Mapping[str, Any]) -> None:
@@ -159,6 +163,7 @@ class Application:
             await self.executor.do(lambda store: retry_mended(store, self.fetchers, self.clock.now()), long=True)
             await self.engine.run(stop)
         finally:
+            self.compiling.close()
             telling.set()
             left = max(stopped.result() + self.engine.config.grace - loop.time() if stopped.done() else 0.0, TELLING)
             stopped.cancel()

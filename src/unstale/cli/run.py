@@ -137,7 +137,7 @@ def keep_fresh(
     from unstale.adapters.spare_memory import keep_none_spare
     from unstale.cli.compose import Application, alone
     from unstale.cli.service import settled
-    from unstale.core.learning.compiled import BUSY_MANY, MANY, load_for_many
+    from unstale.core.learning.compiled import BUSY_MANY, MANY, load_beside, load_for_many
     from unstale.service.budget import sentence
 
     tell = _print_event if events else _quiet if console().is_terminal else _plain
@@ -150,10 +150,12 @@ def keep_fresh(
         load_for_many(BUSY_MANY if budget.rate >= BUSY else MANY)
         keep_none_spare()
         application = Application(settings, tell, budget=budget.rate)
+        load_beside(application.compiling.ready)
         heard: list[Stopping] = []
         try:
             asyncio.run(_run(application, seconds, events, title, more, beside or Beside(), heard.append))
         finally:
+            load_beside(None)
             for stopping in heard:
                 stopping.over()
     return application

@@ -87,3 +87,12 @@ def kept(function: F, made_of: int = 0, **options: Any) -> F:
     if hasattr(file, "_version"):
         file._version = f"{file._version} {stamp() + made_of}"
     return cast(F, made)
+
+
+def was_kept(made: Any) -> bool:
+    """Whether something of a function that `kept` gave is there from an earlier run of this version."""
+    file: Any = getattr(getattr(made, "_cache", None), "_cache_file", None)
+    try:
+        return bool(file._load_index())
+    except (AttributeError, OSError):
+        return False

@@ -61,6 +61,10 @@ class LoadedFleet:
         self.taken = np.zeros(0, np.bool_)
         self.held: Callable[[], Sequence[Claim]] = tuple
         self.loaded: Callable[[float], None] = lambda now: None
+        #: whether there is what decides by signals; until then collections are sources like any other, and hints are
+        #: followed
+        self.listens: Callable[[], bool] = lambda: True
+        self._deaf = False
         self._executor, self._clock, self._host_limits, self._tell = executor, clock, host_limits, tell
         #: what the store had counted of edits when the fleet was read
         self.edited = -1
@@ -82,6 +86,8 @@ class LoadedFleet:
             if words != self._words:
                 self._words = words
                 self.loaded(self._clock.now())
+        if self._deaf and self.listens():
+            self._deaf, self.outdated = False, True
         if self.outdated:
             await self.relearn()
 
@@ -143,7 +149,10 @@ class LoadedFleet:
     async def _collect(self, settings: Mapping[str, bytes], now: float) -> None:
         """What collections have told, and what that was worth."""
         members, pushes = await self._executor.do(lambda store: (store.members(), store.pushes()), long=True)
-        await self._executor.aside(collect, self.scheduler, members, pushes, settings, now)
+        if (members or pushes) and not self.listens():
+            self._deaf = True
+        else:
+            await self._executor.aside(collect, self.scheduler, members, pushes, settings, now)
         self.scheduler.asked[still_hinted(self.scheduler, pushes)] = True
 
     async def scheduler_for(self, sources: Sequence[int]) -> Scheduler:
@@ -178,6 +187,9 @@ class LoadedFleet:
         ids = self.scheduler.ids[rows].tolist()
         pushes = {one.source: one for one in await self._executor.do(lambda store: store.pushes(ids))}
         if not pushes:
+            return rows[:0]
+        if not self.listens():
+            self._deaf = True
             return rows[:0]
         passed = unworthy(self.scheduler, rows, due, pushes, now)
         if len(passed):

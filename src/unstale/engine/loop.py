@@ -36,7 +36,8 @@ class Engine:
 
     `look` polls a claimed source and never raises for what the source does; `begin` does so without being awaited,
     where it can; `content` says what counts in its body. `tell(name, facts)` hears of events. Strangers' bodies are
-    parsed in `aside`. `member_of` says how whom a collection tells of is listed.
+    parsed in `aside`. `member_of` says how whom a collection tells of is listed. While nothing `listens`, for what
+    decides by signals is still being compiled, collections are sources like any other.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Engine:
         tell: Tell = lambda name, facts: None,
         aside: Aside | None = None,
         member_of: MemberOf = member_like,
+        listens: Callable[[], bool] = lambda: True,
     ) -> None:
         tell = logged(tell)
         self.clock, self.host_limits = clock, host_limits or HostLimits()
@@ -75,7 +77,7 @@ class Engine:
         )
         self._planning = Planning(executor, self._fleet, self._recorder.counters, clock, lambda: self.in_flight)
         self._summing = Summing(executor, self._fleet, clock, self.host_limits)
-        self._fleet.held = self._held
+        self._fleet.held, self._fleet.listens = self._held, listens
         self._recorder.heard = Listener(executor, self._fleet, member_of, tell).heard
         self._jumps = Jumps(clock, leads=True)
         self._turns = Turns(

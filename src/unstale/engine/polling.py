@@ -20,6 +20,7 @@ from unstale.engine.host_limits import HostLimits
 from unstale.engine.judge import LARGE, KeptBody, judge, judge_apart, unjudged
 from unstale.engine.listed import parsed
 from unstale.engine.outcomes import Begun, PollOutcome
+from unstale.engine.window import PollWindow
 from unstale.errors import InputError, TooLateError
 from unstale.fingerprint import Content
 from unstale.keeper.outcomes import Answer
@@ -33,8 +34,6 @@ ContentOf = Callable[[Claim], Content | None]
 
 #: the next turn comes early when so little of what may be open is
 IDLE_SHARE = 0.1
-#: polls under way at once at first, and always while they end as fast as they begin: more only take connections
-FEW = 64
 #: seconds that a poll has to end once it was told to
 LAST = 0.25
 #: answers by which a host says that we ask too much
@@ -73,8 +72,7 @@ class PollsUnderWay:
         #: what is being polled, by token, and how that is called off
         self.under_way: dict[int, tuple[Claim, CallOff]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        #: how many may be under way now, and how many have ended since that was last thought about
-        self._window, self._done = min(FEW, most), 0
+        self._window = PollWindow(most)
         #: how many have ended
         self.ended = 0
         #: claimed ahead: they begin as others end, so that nobody waits for the store
@@ -85,7 +83,7 @@ class PollsUnderWay:
 
     def start(self, claim: Claim, host: str) -> None:
         """Begin a poll, or as soon as another one has ended."""
-        if len(self.under_way) >= self._window:
+        if len(self.under_way) >= self._window.size:
             self.ahead.append((claim, host))
             return
         if not self._begins(claim, host):
@@ -113,7 +111,8 @@ class PollsUnderWay:
 
     async def rest(self, seconds: float) -> None:
         """Sleep, unless polls that end make room before."""
-        self._widen()
+        if self._window.turn(self.ended, self._clock.now(), full=bool(self.ahead)):
+            self._go_on()
         self.idle.clear()
         if not self.under_way:
             await self._clock.sleep(seconds)
@@ -144,17 +143,8 @@ class PollsUnderWay:
         return await judge_apart(claim, fetched, self._content(claim), self._aside, self._kept)
 
     def _go_on(self) -> None:
-        while self.ahead and len(self.under_way) < self._window:
+        while self.ahead and len(self.under_way) < self._window.size:
             self.start(*self.ahead.popleft())
-
-    def _widen(self) -> None:
-        """More at once while it is the network that is waited for; fewer while many end from one turn to the next."""
-        if 2 * self._done < self._window:
-            self._window = min(2 * self._window, self.most)
-            self._go_on()
-        elif self._done > 4 * self._window:
-            self._window = min(max(self._window // 2, FEW), self.most)
-        self._done = 0
 
     def _task(self, work: Coroutine[None, None, None]) -> CallOff:
         task = asyncio.create_task(work)
@@ -241,10 +231,9 @@ class PollsUnderWay:
 
     def _over_with(self, claim: Claim) -> None:
         del self.under_way[claim.token]
-        self._done += 1
         self.ended += 1
         self._go_on()
-        if len(self.under_way) <= IDLE_SHARE * self._window:  # Not for every one: a turn costs as much as a poll.
+        if len(self.under_way) <= IDLE_SHARE * self._window.size:  # Not for every one: a turn costs as much as a poll.
             self.idle.set()
         if not self.under_way:
             self._over.set()

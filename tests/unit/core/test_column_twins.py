@@ -146,3 +146,32 @@ def test_the_compiler_is_loaded_once_numpy_has_cost_as_much(monkeypatch: pytest.
     assert not compiled._Way.loaded
     Learner(compiled.BUSY_MANY, SECONDS).change_rate()
     assert compiled._Way.loaded
+
+
+def test_a_compiler_that_is_seen_to_elsewhere_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    asked: list[int] = []
+    monkeypatch.setattr(compiled._Way, "loaded", False)
+    monkeypatch.setattr(compiled._Way, "left", 0.0)
+    monkeypatch.setattr(compiled._Way, "ask", None)
+    compiled.load_beside(lambda: asked.append(1))
+    plain = Learner(3, SECONDS).waits(500.0).tolist()
+    assert asked, "it was asked for"
+    assert not compiled._Way.loaded
+    # A loop without a twin is compiled by who calls it, and by nobody else.
+    assert twice.__wrapped__ is twice.py_func
+    assert twice(21) == 42
+    assert twice.machine_code.signatures
+    assert not compiled._Way.loaded
+    monkeypatch.setattr(compiled.Kernel, "_afforded", lambda self, args: pytest.fail("this thread runs machine code"))
+    with compiled.compiling_here():
+        assert Learner(3, SECONDS).waits(500.0).tolist() == plain
+    assert not compiled._Way.loaded
+    compiled.load()
+    assert Learner(3, SECONDS).waits(500.0).tolist() == plain
+
+
+@compiled.compiled_loop
+def twice(number: int) -> int:
+    """Something without a twin."""
+    return 2 * number

@@ -11,7 +11,8 @@ from support.patience import BUSY
 from unstale.engine.clock import SystemClock
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.outcomes import PollOutcome
-from unstale.engine.polling import FEW, LARGE, Begin, PollsUnderWay
+from unstale.engine.polling import LARGE, Begin, PollsUnderWay
+from unstale.engine.window import FEW
 from unstale.errors import TooLateError
 from unstale.keeper.outcomes import Answer
 from unstale.ports import CallOff, Claim, Ended, Fetched

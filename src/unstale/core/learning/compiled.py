@@ -8,12 +8,16 @@ Rules of this file:
 2. A step over columns has a twin in NumPy, which gives the same to the last bit. It is taken until the twins have cost
    as much as loading the compiler would, or who knows better has said so (`load`, `load_for_many`).
 3. A loop that has no twin loads the compiler when it is first called.
+4. Who must not wait for a compiler has it loaded beside (`load_beside`): twins go on, whatever they cost, until `load`.
+   A thread that compiles meanwhile (`compiling_here`) runs as machine code alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import update_wrapper
 from importlib.util import find_spec
 from typing import Any, Generic, ParamSpec, TypeVar, cast
@@ -40,6 +44,17 @@ class _Way:
     left = _LOADING
     #: rows in one call for which it is loaded at once
     many = math.inf
+    #: asked to see to it that it is loaded, by who must not wait for that; None: it is loaded by who calls
+    ask: Callable[[], object] | None = None
+
+
+class _Here(threading.local):
+    """Whether this thread runs machine code, whatever the others do."""
+
+    loaded = False
+
+
+_here = _Here()
 
 
 def load() -> bool:
@@ -51,6 +66,21 @@ def load() -> bool:
 def load_for_many(rows: int = MANY) -> None:
     """Leave steps over fewer than so many rows to NumPy for good: for a process that lives long with few sources."""
     _Way.left, _Way.many = math.inf, rows
+
+
+def load_beside(ask: Callable[[], object] | None) -> None:
+    """From now on `ask` for the compiler, in any thread and again and again, where it would be loaded: by `load`."""
+    _Way.ask = ask
+
+
+@contextmanager
+def compiling_here() -> Iterator[None]:
+    """Whatever this thread calls is compiled, or read from what was kept; others go on as they did."""
+    _here.loaded = _Way.numba
+    try:
+        yield
+    finally:
+        _here.loaded = False
 
 
 class Kernel(Generic[P, R]):
@@ -65,10 +95,11 @@ class Kernel(Generic[P, R]):
         update_wrapper(self, function)
 
     def __call__(self, *args: P.args, **named: P.kwargs) -> R:
-        if not _Way.loaded:
-            if self._plain is not None and self._afforded(args):
+        if not _Way.loaded and not _here.loaded:
+            if self._plain is not None and (self._afforded(args) or self._put_off()):
                 return self._plain(*args, **named)
-            if not load():
+            # Who has no twin must wait, but nobody else.
+            if not self._put_off() and not load():
                 return (self._plain or self.py_func)(*args, **named)
         return cast(R, (self._made or self.machine_code)(*args, **named))
 
@@ -79,6 +110,13 @@ class Kernel(Generic[P, R]):
         rows = _rows(args)
         _Way.left -= _CALL + self._row * rows
         return _Way.left > 0.0 and rows < _Way.many
+
+    def _put_off(self) -> bool:
+        """Whether somebody else sees to the compiler, and has been asked to."""
+        if _Way.ask is None or not _Way.numba:
+            return False
+        _Way.ask()
+        return True
 
     @property
     def machine_code(self) -> Any:
