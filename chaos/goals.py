@@ -245,8 +245,8 @@ GOALS = (
         "worth most first: 95 % of the freshness that a plan for the room left has; bounded queues",
         ("overload",),
         ("tests/unit/core/test_urgency.py",),
-        "workers on PostgreSQL claim who is due first. Where slow polls end together, up to fifteen are claimed ahead "
-        "of their turn and keep it: how many differs by chance, and with it what a run keeps",
+        "workers on PostgreSQL claim who is due first. At 100x a source changes twenty times between two polls of it: "
+        "why others are then polled as often as the valuable is not found",
     ),
     Goal(
         29,

@@ -12,7 +12,6 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from support.campaigns import CHAOS, campaign_modules
-from unstale.engine import claiming
 
 
 @pytest.fixture
@@ -62,11 +61,7 @@ def test_flips_that_nobody_noticed_would_be_seen(
     assert flips.flips(0, 1, tmp_path)["wrong bytes served"] > 0
 
 
-def test_under_too_much_the_valuable_keep_their_polls(
-    chaos: dict[str, ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Who is claimed ahead keeps a place that others are worth more: how many are is for the campaign to tell.
-    monkeypatch.setattr(claiming, "AHEAD", 0)
+def test_under_too_much_the_valuable_keep_their_polls(chaos: dict[str, ModuleType], tmp_path: Path) -> None:
     found = chaos["overload"].overloaded(10, tmp_path, calm=1200.0, rush=900.0)
     # As who is due first is polled first, it is 8 and 17 %.
     assert found["percent of valuable polls kept at 10x"] > 2 * found["percent of others kept at 10x"]

@@ -93,6 +93,15 @@ class LoadedFleet:
 
     async def relearn(self) -> None:
         """Read the fleet from the store."""
+        # What comes up while it is read may not be in it: then it is read once more.
+        self.outdated = False
+        try:
+            await self._relearn()
+        except BaseException:
+            self.outdated = True
+            raise
+
+    async def _relearn(self) -> None:
         async with self.lock:
             if kept_signals := learned(self.scheduler, whole=True):
                 await self._executor.do(lambda store: store.record([], settings=kept_signals))
@@ -123,7 +132,6 @@ class LoadedFleet:
                 ids, due = self.scheduler.ids[late], self.scheduler.due_at[late]
                 was = standing.due[late].tolist()
                 await self._executor.do(lambda store: store.set_due(ids.tolist(), due.tolist(), was=was))
-        self.outdated = False
         self.loaded(now)
         self._tell("loaded", {"sources": len(self.scheduler.ids)})
 

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-#: seconds after which it is counted again how many polls end in a second
-LATELY = 0.25
+#: seconds and polls after which it is counted anew how many end in a second: a few that end together are no pace
+LATELY, ENOUGH = 0.25, 32
 
 
 class Pace:
     """How many polls end in a second, by those that ended lately.
 
     >>> pace = Pace(now=0.0)
-    >>> pace.of(100, now=0.5), pace.of(100, now=0.6), pace.of(110, now=10.5)
-    (200.0, 200.0, 1.0)
+    >>> pace.of(100, now=0.5), pace.of(100, now=1.0), pace.of(140, now=2.5), pace.of(140, now=20.5)
+    (200.0, 100.0, 56.0, 2.0)
+    >>> slow = Pace(now=0.0)
+    >>> [slow.of(4 * turn, now=40.0 * turn) for turn in (1, 2, 3)]
+    [0.1, 0.1, 0.1]
     """
 
     def __init__(self, now: float) -> None:
-        self._ended, self._since, self._rate = 0, now, 0.0
+        #: how many had ended, and when: the last time it was counted anew, and the time before
+        self._last = self._before = 0, now
 
     def of(self, ended: int, now: float) -> float:
         """Polls per second, when so many have ended in all."""
-        passed = now - self._since
-        if passed >= LATELY or passed < 0.0:
-            self._rate = (ended - self._ended) / max(passed, LATELY)
-            self._ended, self._since = ended, now
-        return self._rate
+        if now < self._last[1]:
+            # The clock was set.
+            self._last = self._before = ended, now
+        first, since = self._before
+        if ended - self._last[0] >= ENOUGH and now - self._last[1] >= LATELY:
+            self._before, self._last = self._last, (ended, now)
+        return (ended - first) / max(now - since, LATELY)
