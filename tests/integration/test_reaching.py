@@ -62,6 +62,16 @@ def test_a_service_waits_for_a_server_that_starts_later(command: list[str], begu
         assert store.counters().get("polls", 0) == 0
 
 
+def test_no_thread_is_left_behind_that_the_end_would_wait_for() -> None:
+    async def scene() -> None:
+        before = set(threading.enumerate())
+        assert await reached(lambda: 7, asyncio.Event(), print) == 7
+        # Whoever is asked to end meanwhile would be ended by force for such a thread.
+        assert all(thread.daemon for thread in set(threading.enumerate()) - before)
+
+    asyncio.run(scene())
+
+
 def _workers(server: Postgres) -> int:
     with server.connect() as db:
         row = db.execute("SELECT count(*) FROM unstale.workers").fetchone()

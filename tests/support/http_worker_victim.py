@@ -28,7 +28,7 @@ def main(config: str) -> None:
         child = os.fork()
         if child == 0:
             asyncio.run(
-                _work(settings, settings.store, settings.budget, None, lambda name, facts: None, lambda stopping: None)
+                _work(settings, settings.store, settings.budget, None, lambda *_: None, lambda text: None, lambda _: None)
             )
             os._exit(0)
         os.write(1, f"{child}\n".encode())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
-from typing import TypeVar
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from unstale.engine.store_executor import AGAIN_AT_MOST, patience
 from unstale.errors import StoreUnreachableError
@@ -20,11 +22,12 @@ async def reached(begin: Callable[[], T], stop: asyncio.Event, say: Callable[[st
     """
     failures = 0
     while not stop.is_set():
-        beginning = asyncio.create_task(asyncio.to_thread(begin))
-        ending = asyncio.create_task(stop.wait())
+        beginning = _beside(begin)
+        ending = asyncio.ensure_future(stop.wait())
+        waited: set[asyncio.Future[Any]] = {beginning, ending}
         try:
             # A server that swallows what it is sent holds up no end of ours.
-            await asyncio.wait({beginning, ending}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if not beginning.done():
                 return None
             return beginning.result()
@@ -36,3 +39,26 @@ async def reached(begin: Callable[[], T], stop: asyncio.Event, say: Callable[[st
         finally:
             ending.cancel()
     return None
+
+
+def _beside(work: Callable[[], T]) -> asyncio.Future[T]:
+    """What a thread gives that nobody waits for at the end: one of the loop's own would be waited for."""
+    loop = asyncio.get_running_loop()
+    given: asyncio.Future[T] = loop.create_future()
+
+    def tell(set_one: Callable[[Any], None], one: Any) -> None:
+        if not given.done():
+            set_one(one)
+
+    def run() -> None:
+        found: tuple[Callable[[Any], None], Any]
+        try:
+            found = given.set_result, work()
+        except BaseException as error:
+            found = given.set_exception, error
+        # Whoever was not waited for comes back to a loop that is closed.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(tell, *found)
+
+    threading.Thread(target=run, name="reaching", daemon=True).start()
+    return given
