@@ -55,9 +55,6 @@ class CollectionColumns(NamedTuple):
     #: changes that polls of members found, and that their beliefs without signals foretold, faded
     found: Floats
     expected: Floats
-    #: the same of all changes, also where several came before a poll
-    happened: Floats
-    believed: Floats
     #: and that how often they were signalled foretold; by how much that has done better than beliefs, in logarithms
     counted: Floats
     often: Floats
@@ -126,8 +123,6 @@ def collection_columns(cost: Floats, entries: Floats, start: float, push: Bits |
         credit=column(),
         found=column(),
         expected=column(),
-        happened=column(),
-        believed=column(),
         counted=column(),
         often=column(),
         lessons=column(),

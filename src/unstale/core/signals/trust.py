@@ -9,8 +9,7 @@ Rules of this file:
    soon, where the fleet's signals have proved good at once; there is a wide step between losing it and winning it
    back: a liar may not flap.
 4. Silence is learned only where nothing may have scrolled out: a change that did must not be laid to a feed's charge,
-   for one that is taken for silent is not polled, and nothing would ever clear it. For the same reason beliefs are set
-   right before changes that they did not foretell are taken for silent.
+   for one that is taken for silent is not polled, and nothing would ever clear it.
 """
 
 from __future__ import annotations
@@ -37,8 +36,6 @@ _WORST, _BEST = -10.0, 40.0
 _LEAST = 1e-3
 #: what counts of changes found and foretold keep at each lesson, and how many of both are there before the first
 _CALIBRATED, _SURE = 0.99, 5.0
-#: beliefs are taken for right until so many changes were foretold
-_RIGHT = 1.0
 #: how many signals the belief stands for where it is asked how often signals came
 _PRIOR = 1.0
 #: how often they came counts once it is so far ahead of beliefs, in logarithms; no lead is ever longer than the second
@@ -176,12 +173,6 @@ def _often(
 
 
 @compiled
-def _many(expected: float) -> float:
-    """How many changes there were where so many were expected and there was one."""
-    return float(expected / -math.expm1(-expected)) if expected > _ROUNDED else 1.0
-
-
-@compiled
 def lesson(
     i: int,
     g: int,
@@ -226,33 +217,21 @@ def lesson(
     # What is pushed by whoever likes must not take away the good name of listings.
     of_all = fleet if not collections.push[g] else np.zeros(5)
     of_all[CREDIT] = min(max(of_all[CREDIT] + gained, _WORST), _BEST)
+    collections.lessons[g] += 1.0
     apart = unheard(i, g, now, copied, members, collections)
     covered = now - copied - apart
-    # A poll of whom no listing could have told since the copy teaches nothing of it.
-    listened = min(max(collections.asof[g] - copied, 0.0) / (now - copied), 1.0)
-    collections.lessons[g] += listened if members.signals[i] == 0 else 1.0
-    right = (collections.happened[g] + _RIGHT) / (collections.believed[g] + _RIGHT)
-    # Who is polled because of a signal is polled after one change, most of the time.
-    after_one = collections.used[g] and members.signals[i] > 0
-    happened = hit * (1.0 if after_one else _many(right * plain))
-    collections.happened[g] = _CALIBRATED * collections.happened[g] + happened
-    collections.believed[g] = _CALIBRATED * collections.believed[g] + plain
     if members.signals[i] > 0:
         members.hits[i], members.tries[i] = _OWN * members.hits[i] + hit, _OWN * members.tries[i] + 1.0
         collections.hits[g] = _COLLECTION * collections.hits[g] + hit
         collections.tries[g] = _COLLECTION * collections.tries[g] + 1.0
         of_all[HITS], of_all[TRIES] = _FLEET * of_all[HITS] + hit, _FLEET * of_all[TRIES] + 1.0
     elif covered > 0.0 and not _scrolled(i, g, members, collections):
-        # A change without a signal lay in the covered time, or in what no listing told of. By beliefs set right, or
-        # what they do not foretell would all be taken for silent.
-        likely = right * plain / (now - copied)
-        open_to = silence * covered + apart
-        # As much as it tells of silence: of changes that most likely came after the last listing it hardly does.
-        share = silence * covered / open_to
-        silent, watched = share * share * hit * _many(likely * open_to), share * likely * covered
-        collections.silent[g] = _COLLECTION * collections.silent[g] + silent
+        # A change without a signal lay in the covered time, or after the last listing.
+        share = hit * silence * covered / (silence * covered + apart)
+        watched = -math.expm1(-rate * covered)
+        collections.silent[g] = _COLLECTION * collections.silent[g] + share
         collections.watched[g] = _COLLECTION * collections.watched[g] + watched
-        of_all[SILENT] = _FLEET * of_all[SILENT] + silent
+        of_all[SILENT] = _FLEET * of_all[SILENT] + share
         of_all[WATCHED] = _FLEET * of_all[WATCHED] + watched
 
 
