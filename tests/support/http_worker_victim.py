@@ -17,6 +17,10 @@ from unstale.engine import planner, worker
 IMPORTED = (compose, fetchers, planner, worker)
 
 
+def nothing(*_: object) -> None:
+    """Neither tells, nor says, nor sees to an end."""
+
+
 def main(config: str) -> None:
     """Beget a worker for each line and tell its process id."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -27,9 +31,7 @@ def main(config: str) -> None:
     for _ in sys.stdin:
         child = os.fork()
         if child == 0:
-            asyncio.run(
-                _work(settings, settings.store, settings.budget, None, lambda *_: None, lambda text: None, lambda _: None)
-            )
+            asyncio.run(_work(settings, settings.store, settings.budget, None, nothing, nothing, nothing))
             os._exit(0)
         os.write(1, f"{child}\n".encode())
 
