@@ -93,7 +93,8 @@ def test_a_plan_is_the_same_with_and_without(
     quick = plan(made, budget)
     assert quick.host_price is not None
     assert 5 < np.count_nonzero(quick.host_price) < HOSTS
-    assert 10 < len(asked) < most
+    # With the last bits of another processor its brackets end elsewhere, and it asks more.
+    assert 10 < len(asked) < most * (2 if "support.other_processor" in sys.modules else 1)
     monkeypatch.setattr(HostSums, "of", lambda *_: None)
     slow = plan(made, budget)
     assert quick.price == slow.price
