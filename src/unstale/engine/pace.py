@@ -15,6 +15,9 @@ class Pace:
     >>> slow = Pace(now=0.0)
     >>> [slow.of(4 * turn, now=40.0 * turn) for turn in (1, 2, 3)]
     [0.1, 0.1, 0.1]
+    >>> few = Pace(now=0.0)  # that end together, but for three tenths of a second
+    >>> [round(few.of(n, now=40.0 + 0.3 * n), 2) for n in (1, 2, 3, 4)]
+    [0.02, 0.05, 0.07, 0.1]
     """
 
     def __init__(self, now: float) -> None:

@@ -25,8 +25,9 @@ from unstale.errors import InputError, require, sentence
 from unstale.frozen import dataclass
 from unstale.writing import whole_file
 
-#: what an address holds as it is
-_SPOKEN = "/:@!$&'()*+,;=?#[]%"
+#: what a path holds in an address as it is; what an address may hold that somebody has written
+_PATH = "/:@!$&'()*+,;="
+_WRITTEN = f"{_PATH}?#[]%"
 #: rows read at a time: enough for compiled passes, some hundred megabytes with all columns of a plan
 BATCH = 1 << 18
 #: rows that one task looks through, so that few enough tasks keep many workers busy
@@ -164,7 +165,7 @@ def _matching(pattern: str) -> list[str]:
 
 def _named(scheme: str, path: str) -> str:
     """A file as `place_of` finds it again: an address has no spaces and no letters beyond ASCII."""
-    return scheme + quote(path, safe="/:@!$&'()*+,;=") if scheme else path
+    return scheme + quote(path, safe=_PATH) if scheme else path
 
 
 def place_of(file: str) -> tuple[pyarrow.fs.FileSystem, str]:
@@ -173,7 +174,7 @@ def place_of(file: str) -> tuple[pyarrow.fs.FileSystem, str]:
         return pyarrow.fs.LocalFileSystem(), file
     try:
         # As people write it: what an address may not hold is put as it must be, what is already so is left.
-        system, path = pyarrow.fs.FileSystem.from_uri(quote(file, safe=_SPOKEN))
+        system, path = pyarrow.fs.FileSystem.from_uri(quote(file, safe=_WRITTEN))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         raise InputError(
             sentence("file", repr(file), f"cannot be opened ({_reason(error)})", "check the address")

@@ -11,11 +11,9 @@ from unstale.adapters import spare_memory
 
 #: columns of 5 MB that are freed while something small lies behind each: what they leave is nobody's, and stays
 CHURN = """
-import sys
 import numpy as np
-from unstale.adapters.spare_memory import give_back, keep_none_spare
-if "told" in sys.argv:
-    keep_none_spare()
+from unstale.adapters.spare_memory import keep_none_spare
+keep_none_spare()
 def held():
     return int(open("/proc/self/status").read().partition("RssAnon:")[2].split()[0]) // 1024
 before = held()
@@ -30,16 +28,16 @@ print(held() - before)
 """
 
 
-def left(*told: str) -> int:
+def left() -> int:
     """Megabytes that a process still holds after it has freed nearly all."""
-    done = subprocess.run([sys.executable, "-c", CHURN, *told], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", CHURN], capture_output=True, text=True, check=True)
     return int(done.stdout)
 
 
 @pytest.mark.skipif(spare_memory._library() is None, reason="no glibc: nothing is kept that could be given back")
 def test_large_columns_are_given_back_when_they_are_freed() -> None:
     # Unasked it is some 60, where the first that was freed has taught the library so: not on every machine, every time.
-    assert left("told") < 8
+    assert left() < 8
 
 
 def test_where_there_is_no_such_library_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
