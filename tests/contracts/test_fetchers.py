@@ -530,7 +530,7 @@ def test_closing_fails_what_is_in_flight_and_what_comes_after(play: Play) -> Non
         flight = asyncio.create_task(world.fetcher.fetch(Request(world.address)))
         await asyncio.sleep(0.05)
         await world.fetcher.close()
-        assert "closed" in (await asyncio.wait_for(flight, 2.0)).reason
+        assert "closed" in (await asyncio.wait_for(flight, SOON)).reason
         assert "closed" in (await world.fetcher.fetch(Request(world.address))).reason
         await world.fetcher.close()
 

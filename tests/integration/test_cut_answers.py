@@ -15,7 +15,7 @@ import pytest
 
 from support.cuts import CUTS, NEWS, PACKED, WHOLE
 from support.loopback import Loopback, Speech
-from support.patience import BUSY
+from support.patience import SOON
 from support.tls import certificate, server_side
 from unstale.adapters.addresses import Gate
 from unstale.adapters.http_fetcher import HttpFetcher
@@ -107,7 +107,7 @@ def test_a_poll_that_is_reset_is_none() -> None:
         said = WHOLE["closed"], WHOLE["gzip, closed"][:-9], WHOLE["sized"][:-9]
         speeches = {f"/{i}": spoken(one, reset=True) for i, one in enumerate(said)}
         async with Loopback(speeches) as server:
-            found = [await fetcher.fetch(Request(f"{server.origin}{path}", seconds=5.0)) for path in speeches]
+            found = [await fetcher.fetch(Request(f"{server.origin}{path}", seconds=SOON)) for path in speeches]
         await fetcher.close()
         return found
 
@@ -228,7 +228,7 @@ def test_what_nothing_proves_to_be_whole_is_asked_for_over_http_1(certificate: t
         server = await asyncio.start_server(speak, "127.0.0.1", 0, ssl=server_side(certificate, "h2", "http/1.1"))
         fetcher = HttpFetcher(HERE, ca_file=certificate[0])
         at = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-        found = [await fetcher.fetch(Request(at, seconds=BUSY)) for _ in range(2)]
+        found = [await fetcher.fetch(Request(at, seconds=SOON)) for _ in range(2)]
         await fetcher.close()
         server.close()
         await server.wait_closed()

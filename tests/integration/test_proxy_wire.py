@@ -9,6 +9,7 @@ from typing import TypeVar
 import pytest
 
 from support.loopback import Loopback, Speech, answer
+from support.patience import SOON
 from unstale.adapters.addresses import Gate
 from unstale.adapters.dialling import dialler
 from unstale.adapters.http_upstream import HttpUpstream
@@ -26,7 +27,7 @@ def fronted(speeches: dict[str, Speech], scene: Callable[[int, Loopback], Awaita
         stop, port = asyncio.Event(), asyncio.get_running_loop().create_future()
         async with Loopback(speeches) as origin:
             origins = {"*": origin.origin, "127.0.0.1": origin.origin}
-            proxy = Proxy(HttpUpstream(NEAR, seconds=5.0), origins, name="edge", door=door, dial=dialler(NEAR))
+            proxy = Proxy(HttpUpstream(NEAR, seconds=SOON), origins, name="edge", door=door, dial=dialler(NEAR))
             serving = asyncio.create_task(serve(proxy, "127.0.0.1", 0, stop=stop, ready=port.set_result))
             try:
                 return await scene(await port, origin)

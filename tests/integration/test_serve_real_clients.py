@@ -205,7 +205,7 @@ def test_a_request_is_answered_by_a_poll(tmp_path: Path) -> None:
             time.sleep(0.01)
         now = time.time()
         served.store.record([Entry(claims[0], Answer.CHANGED, now, now + 60, body=Body(b"new", "text/plain"))])
-        assert waiting.communicate(timeout=10)[0] == b"new"
+        assert waiting.communicate(timeout=SOON)[0] == b"new"
 
 
 def test_slow_connections_and_a_huge_upload_do_not_bring_it_down(served: Served) -> None:

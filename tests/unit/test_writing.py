@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support.patience import SOON
 from support.source import MODULES, nodes
 from unstale import writing
 from unstale.errors import InputError
@@ -142,7 +143,7 @@ def test_a_pipe_is_written_to(tmp_path):
     reader = threading.Thread(target=lambda: heard.append(pipe.read_bytes()), daemon=True)
     reader.start()
     put(pipe)
-    reader.join(10)
+    reader.join(SOON)
     assert heard == [b"new"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 

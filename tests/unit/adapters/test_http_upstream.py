@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 
 from support.loopback import Loopback, Speech, answer, redirect
-from support.patience import BUSY
+from support.patience import SOON
 from support.tls import certificate, server_side
 from unstale.adapters.addresses import Gate
 from unstale.adapters.http_upstream import HttpUpstream
@@ -20,9 +20,14 @@ __all__ = ["certificate"]
 T = TypeVar("T")
 
 
-def talk(speech: Speech, scene: Callable[[HttpUpstream, Loopback], Awaitable[T]], networks: str = "127.0.0.0/8") -> T:
+def talk(
+    speech: Speech,
+    scene: Callable[[HttpUpstream, Loopback], Awaitable[T]],
+    networks: str = "127.0.0.0/8",
+    seconds: float = SOON,
+) -> T:
     async def play() -> T:
-        upstream = HttpUpstream(Gate([networks]), seconds=1.0)
+        upstream = HttpUpstream(Gate([networks]), seconds=seconds)
         try:
             async with Loopback({"/x": speech}) as server:
                 return await scene(upstream, server)
@@ -127,7 +132,7 @@ def test_giving_up_ends_the_exchange() -> None:
     async def scene(upstream: HttpUpstream, server: Loopback) -> None:
         answered = await upstream.ask("GET", f"{server.origin}/x", [])
         await answered.close()
-        await asyncio.wait_for(ended.wait(), 2.0)
+        await asyncio.wait_for(ended.wait(), SOON)
 
     talk(speech, scene)
 
@@ -153,7 +158,7 @@ def test_silence_is_a_timeout() -> None:
         await reader.read()
 
     with pytest.raises(TimeoutError, match="in time"):
-        talk(silent, whole)
+        talk(silent, whole, seconds=1.0)
 
 
 def test_the_gate_stands_before_every_origin() -> None:
@@ -215,7 +220,7 @@ def test_no_more_connections_than_allowed() -> None:
         await writer.drain()
 
     async def play() -> list[bytes]:
-        upstream = HttpUpstream(Gate(["127.0.0.0/8"]), seconds=BUSY, connections=3)
+        upstream = HttpUpstream(Gate(["127.0.0.0/8"]), seconds=SOON, connections=3)
         async with Loopback({"/x": slow}) as server:
             found = await asyncio.gather(*[whole(upstream, server) for _ in range(20)])
             await upstream.close()
@@ -227,7 +232,7 @@ def test_no_more_connections_than_allowed() -> None:
 
 def test_one_connection_serves_several_origins_in_turn() -> None:
     async def play() -> list[bytes]:
-        upstream = HttpUpstream(Gate(["127.0.0.0/8"]), seconds=BUSY, connections=1)
+        upstream = HttpUpstream(Gate(["127.0.0.0/8"]), seconds=SOON, connections=1)
         async with Loopback({"/x": answer(b"a")}) as a, Loopback({"/x": answer(b"b")}) as b:
             found = [(await whole(upstream, one))[2] for one in (a, a, b, b, a, b)]
             await upstream.close()
@@ -246,7 +251,7 @@ def test_a_line_break_does_not_get_into_a_request() -> None:
 
 def over_tls(certificate: tuple[str, str], speech: Speech, ca_file: str) -> bytes:
     async def play() -> bytes:
-        upstream = HttpUpstream(Gate(["127.0.0.0/8"]), seconds=BUSY, ca_file=ca_file)
+        upstream = HttpUpstream(Gate(["127.0.0.0/8"]), seconds=SOON, ca_file=ca_file)
         try:
             async with Loopback({"/x": speech}, tls=server_side(certificate, "http/1.1")) as server:
                 return (await whole(upstream, server))[2]

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from support.loopback import Loopback, Speech, answer
+from support.patience import SOON
 from unstale.adapters.addresses import Gate
 from unstale.adapters.http_fetcher import HttpFetcher
 from unstale.adapters.robots import AGAIN, FRESH, LAST_GOOD, LIMIT, Robots
@@ -34,7 +35,7 @@ def site(speech: Speech, scene: Callable[[Robots, Loopback, Time], Awaitable[Non
         clock = Time()
         fetcher = HttpFetcher(Gate(["127.0.0.1/32"]))
         async with Loopback({"/robots.txt": speech}) as server:
-            await scene(Robots(fetcher.look, seconds=5.0, now=clock, **options), server, clock)
+            await scene(Robots(fetcher.look, seconds=SOON, now=clock, **options), server, clock)
         await fetcher.close()
 
     asyncio.run(play())

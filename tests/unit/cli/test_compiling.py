@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from support.patience import BUSY
+from support.patience import SOON
 from unstale.cli import compiling, rehearsal
 from unstale.cli.compiling import Compiling
 from unstale.core import compiling as core_compiling
@@ -32,7 +32,7 @@ class Stage:
 
     def _rehearse(self, objective: str) -> None:
         self.here.append(compiled._here.loaded)
-        assert self.goes_on.wait(BUSY)
+        assert self.goes_on.wait(SOON)
         self.rehearsed.append(objective)
 
     def _popen(self, command: list[str], **more: Any) -> subprocess.Popen[bytes]:
@@ -44,7 +44,7 @@ real = subprocess.Popen
 
 
 def until(true: Any) -> None:
-    ends = time.monotonic() + BUSY
+    ends = time.monotonic() + SOON
     while not true():
         assert time.monotonic() < ends
         time.sleep(0.005)
@@ -77,7 +77,7 @@ def test_an_engine_that_ends_ends_that_process(monkeypatch: pytest.MonkeyPatch) 
     until(lambda: one._child is not None)
     one.close()
     assert one._thread is not None
-    one._thread.join(BUSY)
+    one._thread.join(SOON)
     assert not one._thread.is_alive()
     assert one._child is not None
     assert one._child.returncode == -9
@@ -93,7 +93,7 @@ def test_what_is_read_after_the_end_is_used_by_nobody(monkeypatch: pytest.Monkey
     one.close()
     stage.goes_on.set()
     assert one._thread is not None
-    one._thread.join(BUSY)
+    one._thread.join(SOON)
     assert stage.rehearsed
     assert not compiled._Way.loaded
 

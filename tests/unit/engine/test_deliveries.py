@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.patience import SOON
 from unstale.adapters import memory_outbox
 from unstale.adapters.memory_store import MemoryStore
 from unstale.engine.deliveries import AGAIN_AT_MOST, WINDOW, Deliveries
@@ -114,7 +115,7 @@ class World:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10.0):
+    async with asyncio.timeout(SOON):
         while not condition():
             await asyncio.sleep(0)
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from support.patience import BUSY
+from support.patience import BUSY, SOON
 from unstale.engine.clock import SystemClock
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.outcomes import PollOutcome
@@ -57,13 +57,13 @@ class Polled:
             self.polls.start(Claim(token, token, f"memory:{token}", "memory", 0.0), "")
 
     async def until(self, true: Callable[[], bool]) -> None:
-        async with asyncio.timeout(BUSY):
+        async with asyncio.timeout(SOON):
             while not true():
                 await asyncio.sleep(0.001)
 
 
 def played(scene: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(scene(), BUSY))  # type: ignore[arg-type]
+    asyncio.run(asyncio.wait_for(scene(), SOON))  # type: ignore[arg-type]
 
 
 def test_what_was_too_late_to_ask_has_no_outcome_and_makes_room() -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.patience import SOON
 from unstale.adapters.addresses import Gate
 from unstale.adapters.http_fetcher import HttpFetcher
 from unstale.errors import InputError
@@ -51,7 +52,7 @@ def headers(text: str) -> dict[str, str]:
 
 def spoken(origin: Origin, *parts: bytes) -> bytes:
     """What comes back for these bytes, sent one part after the other, until the origin closes."""
-    with socket.create_connection(("127.0.0.1", int(origin.address.rpartition(":")[2])), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", int(origin.address.rpartition(":")[2])), timeout=SOON) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for part in parts:
             client.sendall(part)
@@ -267,9 +268,9 @@ def test_it_listens_on_loopback_only_and_leaves_nothing_behind() -> None:
     with Origin(still()).in_thread() as origin:
         port = int(origin.address.rpartition(":")[2])
         assert origin.address == f"http://127.0.0.1:{port}"
-        client = socket.create_connection(("127.0.0.1", port), timeout=10)
+        client = socket.create_connection(("127.0.0.1", port), timeout=SOON)
         client.sendall(b"GET /hostile/hang HTTP/1.1\r\n\r\n")
-        deadline = time.monotonic() + 10.0
+        deadline = time.monotonic() + SOON
         while not origin.tasks and time.monotonic() < deadline:
             time.sleep(0.001)
         assert len(origin.tasks) == 1

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from support.asgi import START, Kept, asked
 from support.booked import TOKEN, Booked
+from support.patience import SOON
 from unstale.cli.listening import address
 from unstale.cli.serve import serve
 from unstale.errors import InputError, StoreError
@@ -192,7 +193,7 @@ def test_a_server_in_this_loop_until_it_is_told_to_stop(kept: Kept) -> None:
         said = (await reader.read()).split(b"\r\n")
         writer.close()
         stop.set()
-        await asyncio.wait_for(running, 10)
+        await asyncio.wait_for(running, SOON)
         return said
 
     said = asyncio.run(play())

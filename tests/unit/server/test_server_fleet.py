@@ -18,7 +18,7 @@ import pytest
 
 from support.asgi import START, asked
 from support.booked import TOKEN, WHO, Booked
-from support.patience import BUSY
+from support.patience import BUSY, SOON
 from unstale.core.learning.learner import Learner
 from unstale.core.learning.state import WIDTH, kept
 from unstale.engine.said import BudgetSaid
@@ -248,7 +248,7 @@ def test_those_who_listen_hear_of_changes(booked: Booked) -> None:
         heard = [await anext(stream), await anext(stream)]
         booked.now += 60
         booked.poll(b"b")
-        heard.append(await asyncio.wait_for(anext(stream), 5.0))
+        heard.append(await asyncio.wait_for(anext(stream), SOON))
         live.close()
         heard += [piece async for piece in stream]
         return heard

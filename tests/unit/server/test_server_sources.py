@@ -13,6 +13,7 @@ import pytest
 
 from support.asgi import Got, asked
 from support.booked import WHO, Booked
+from support.patience import SOON
 from unstale.keeper.outcomes import Answer
 from unstale.ports import Entry, Listing
 
@@ -230,7 +231,7 @@ def test_a_poll_is_waited_for(booked: Booked) -> None:
             await asyncio.sleep(0.005)
             claims = booked.store.claim(booked.now, 9, lease=60.0, owner="test")
         booked.store.record([Entry(claims[0], Answer.UNCHANGED, booked.now + 1.0, booked.now + 60.0)])
-        return await asyncio.wait_for(asking, 10)
+        return await asyncio.wait_for(asking, SOON)
 
     got = json.loads(asyncio.run(play()).body)
     assert (got["polled"], got["answered"], got["version"]) == (True, True, 1)

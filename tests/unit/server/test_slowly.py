@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from support.patience import SOON
 from unstale.errors import StoreError
 from unstale.server import slowly
 from unstale.server.slowly import Slowly
@@ -22,7 +23,7 @@ class Work:
         monkeypatch.setattr(slowly.time, "monotonic", lambda: self.now)
 
     def __call__(self) -> int:
-        assert self.go.wait(10.0)
+        assert self.go.wait(SOON)
         self.now += self.takes
         self.done += 1
         return self.done
