@@ -66,9 +66,12 @@ def read_listing(
     return to.poll()
 
 
-def read_plain(kind: str, data: bytes, base: str, now: float, options: Mapping[str, Any] | None = None) -> Plain:
-    """`read_listing` within the collection's own scope in plain JSON: for a process beside ours."""
-    return read_listing(kind, data, base, now=now, options=options).plain()
+def read_plain(
+    kind: str, data: bytes, base: str, now: float, options: Mapping[str, Any] | None = None, own: str = ""
+) -> Plain:
+    """`read_listing` in plain JSON, for a process beside ours. Its scope is that of the collection's `own` address,
+    wherever it was led from there: to another host is no leading."""
+    return read_listing(kind, data, base, now=now, scope=Scope.of(own or base), options=options).plain()
 
 
 def read_all(

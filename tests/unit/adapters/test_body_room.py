@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
 import gc
+import pickle
 import zlib
 from dataclasses import replace
 from hashlib import sha256
