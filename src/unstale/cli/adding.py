@@ -86,6 +86,8 @@ def add(
         "are missing",
         "give some, or a list with --from FILE",
     )
+    if listing is not None:
+        require(collections, "listing", repr(listing), "is how a collection is read", "name that with --collection")
     settings = load(config, store=store)
     if discover:
         require(addresses, "addresses", "of pages", "are missing", "--discover looks at these for feeds")

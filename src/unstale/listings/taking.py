@@ -72,10 +72,9 @@ class Scope:
         """Why a member may not be at this address, or None."""
         if len(address) > LONGEST:
             return "too long"
-        if not address.isprintable() or " " in address:
-            return "not an address"
         found = _SCHEME.match(address)
-        if found is None:
+        # Names of objects in a bucket are what they are; on the web a space is written in another way.
+        if found is None or not address.isprintable() or (" " in address and found[1].lower() in _PORTS):
             return "not an address"
         if found[1].lower() not in self.schemes:
             return "another scheme"

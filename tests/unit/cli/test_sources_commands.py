@@ -534,3 +534,11 @@ def test_a_file_that_says_something_new_has_the_word_from_the_next_start_on(fold
     os.utime(file, (time.time() + 60,) * 2)
     settled(load(file), None)
     assert [one["value"] for one in json.loads(said(settings, "--json"))["settings"]][:2] == ["missed", "7"]
+
+
+def test_how_a_listing_is_read_is_said_of_collections() -> None:
+    assert refused(add, "--listing", "sitemap", "https://example.org/map") == (
+        "listing 'sitemap' is how a collection is read: name that with --collection"
+    )
+    run(add, "--listing", "links", "--collection", "https://example.org/map", "https://example.org/page")
+    assert [one.options.get("collection") for one in fleet()] == ["links", None]

@@ -6,6 +6,7 @@ import functools
 import gzip
 import hashlib
 import http.server
+import json
 import subprocess
 import threading
 import tracemalloc
@@ -101,6 +102,14 @@ def test_the_directories_of_apache_and_nginx() -> None:
     assert read("index", nginx, "https://example.org/files/").entries == (
         ListingEntry("https://example.org/files/b.iso", 1714566600.0, "2024-05-01 12:30 123456789", 60.0),
     )
+
+
+def test_objects_have_the_names_that_they_have() -> None:
+    names = ("a b.csv", "100%?#.csv", "a\x07")
+    rows = json.dumps([{"name": name, "kind": "file"} for name in names]).encode()
+    got = read("folder", rows, "s3://bucket/logs/")
+    assert [entry.address for entry in got.entries] == ["s3://bucket/logs/a b.csv", "s3://bucket/logs/100%?#.csv"]
+    assert got.refused == {"not an address": 1}
 
 
 def test_a_date_in_the_name_of_a_file_is_no_time() -> None:
