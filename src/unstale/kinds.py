@@ -93,6 +93,8 @@ WEIGHTS = Form(
     'write it like {"*/news/*": 3}',
 )
 
+#: the shape of a listing that is no form of ours
+SHAPE = ("items", "member", "time", "tag", "next", "cursor", "since")
 #: what a collection may say: how its listing is read, whom it may tell of, and the shape of what is no form of ours
 COLLECTING: Mapping[str, Form] = {
     "collection": Form(_reader, f"must be one of {', '.join(READERS)}", "say how its listing is read"),
@@ -103,7 +105,7 @@ COLLECTING: Mapping[str, Form] = {
     "weights": WEIGHTS,
     "depth": NUMBER,
     "discovery": AMOUNT,
-    **dict.fromkeys(("items", "member", "time", "tag", "next", "cursor", "since"), TEXT),
+    **dict.fromkeys(SHAPE, TEXT),
 }
 #: what every source may say: how it is called and filed, what is sent, what counts, what a poll may take
 COMMON: Mapping[str, Form] = {

@@ -103,7 +103,9 @@ def add(
     for address in collections:
         form = listing or form_of(address)
         own = {**fields, "options": {**fields.get("options", {}), "collection": form}}
-        _add((address,), (), settings, own, weigh, keep_good, replace, dry_run)
+        (meant,) = _add((address,), (), settings, own, weigh, keep_good, replace, dry_run)
+        if not dry_run:
+            _collect(meant, settings)
     if collections and is_shared(settings.store):
         click.echo("their members come and go by them; workers do not plan polls by what they say of members")
     if addresses or lists:
@@ -131,7 +133,7 @@ def _add(
     keep_good: bool,
     replace: bool,
     dry_run: bool,
-) -> None:
+) -> list[Listing]:
     from unstale.cli.service import serving
 
     with Stages(2) as stages, _undisturbed():
@@ -144,6 +146,21 @@ def _add(
             with serving(settings, create=True) as service:
                 new = len(service.unlisted(found)) if dry_run else service.take(found, replacing=replace)
     _say_added(new, len(found) - new, bad, settings, replace, dry_run)
+    return found
+
+
+def _collect(said: Listing, settings: Settings) -> None:
+    """Who was a source already becomes a collection, with all that was said and learned of it."""
+    from unstale.cli.service import serving
+
+    with serving(settings) as service:
+        source = service.store.find(said.address)
+        known = service.store.listings([] if source is None else [source])
+        if any(one.options.get("collection") != said.options["collection"] for one in known):
+            service.edit([one.id for one in known], {"options": dict(said.options)})
+            click.echo(
+                f"{shown_address(said.address)} tells of others from now on, read as {said.options['collection']}"
+            )
 
 
 @contextmanager

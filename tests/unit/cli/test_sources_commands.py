@@ -542,3 +542,14 @@ def test_how_a_listing_is_read_is_said_of_collections() -> None:
     )
     run(add, "--listing", "links", "--collection", "https://example.org/map", "https://example.org/page")
     assert [one.options.get("collection") for one in fleet()] == ["links", None]
+
+
+def test_a_source_becomes_a_collection_with_all_that_was_said_of_it() -> None:
+    place = "https://example.org/feed.rss"
+    run(add, place, "--weight", "3", "--option", "title=News")
+    done = said(add, "--collection", place, "--option", "only=*/news/*")
+    assert done.endswith(f"{place} tells of others from now on, read as feed")
+    (one,) = fleet()
+    assert (one.weight, one.options) == (3.0, {"title": "News", "collection": "feed", "only": "*/news/*"})
+    assert "tells of others" not in said(add, "--collection", place)
+    assert "tells of others" not in said(add, "--collection", "https://example.org/sitemap.xml")
