@@ -91,8 +91,8 @@ export async function overview(place, context) {
     now(...known);
     const counts = stands.sources;
     fill(parts.collections, stands.collections.length ? [h("h2", {}, "Collections"), h("p", { class: "muted" }, "One look at each tells about many sources."),
-      table("Collections", ["Collection", "State", "Members", "True signals", "Unsaid changes", "Listed every", "Polls saved a day"], stands.collections.map((one) => [
-        h("a", { href: `#/sources/${one.id}` }, one.address), one.state, count(one.members), percent(one.precision, 0), percent(one.silence, 0), span(one.interval), one.saved === null ? "" : count(Math.round(one.saved))]))] : []);
+      table("Collections", ["Collection", "State", "Members", "True signals", "Changes signalled", "Late by", "Listed every", "Polls saved a day"], stands.collections.map((one) => [
+        one.id < 0 ? `${one.listing} ${one.address}` : h("a", { href: `#/sources/${one.id}` }, one.address), one.state, count(one.members), percent(one.precision, 0), percent(one.silence === null ? null : 1 - one.silence, 0), one.late ? span(one.late) : "", span(one.interval), one.saved === null ? "" : count(Math.round(one.saved))]))] : []);
     fill(parts.worst, h("h2", {}, "Most in need"), h("p", { class: "muted" }, `${many(counts.total, "source")}: ${count(counts.failing)} failing, ${count(counts.paused)} paused, ${count(counts.never_answered)} never answered. Expected age of a copy: ${span(stands.age)}.`),
       table("Sources most in need", ["Source", "Fresh", "Age", "Checked", "Next poll"], stands.worst.slice(0, 8).map((one) => [
         h("a", { href: `#/sources/${one.id}`, title: one.address }, short(one.options?.title || one.address)), percent(one.fresh, 0), span(one.age), ago(one.checked_at), due(one.due_at)]), "No sources yet."));
