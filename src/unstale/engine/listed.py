@@ -12,8 +12,9 @@ from unstale.ports import Aside, Claim, Fetched
 
 #: how what a collection says is read, as an option of its source
 COLLECTION = "collection"
-#: why entries are refused that are elsewhere
-_ELSEWHERE = ("another host", "a private address", "another port")
+#: why entries are refused that are elsewhere, and what is counted of those that are what they should be
+_ELSEWHERE = frozenset({"another host", "a private address", "another port"})
+_WANTED = frozenset({"not wanted", "twice", "no time", "in the future"})
 
 
 async def parsed(claim: Claim, fetched: Fetched, aside: Aside | None) -> ListingPoll | None:
@@ -33,11 +34,16 @@ async def parsed(claim: Claim, fetched: Fetched, aside: Aside | None) -> Listing
 
 
 def _heard(claim: Claim, fetched: Fetched, poll: ListingPoll) -> ListingPoll:
-    """What was read, if it is not all of elsewhere: such a listing misses nobody, and its owner should know."""
-    strange = {reason: poll.refused[reason] for reason in _ELSEWHERE if reason in poll.refused}
-    if poll.entries or poll.more or not strange or len(strange) < len(poll.refused):
+    """What was read, if it is anything: a listing of which nothing can be taken misses nobody, and its owner should
+    know. Of pages that link to others there are many that link to nobody here."""
+    wrong = poll.refused and _WANTED.isdisjoint(poll.refused)
+    if poll.entries or poll.more or not wrong or claim.options.get(COLLECTION) == "links":
         return poll
-    there = host_of(fetched.address)
-    led = f"add it at {there}, where it leads" if there and there != host_of(claim.address) else "give its own address"
-    why = ", ".join(f"{count:,} at {reason}" for reason, count in strange.items())
-    raise InputError(sentence("listing", f"at {host_of(claim.address)}", f"names nobody there, but {why}", led))
+    here, there = host_of(claim.address), host_of(fetched.address)
+    why = ", ".join(f"{count:,} {reason}" for reason, count in poll.refused.items())
+    remedy = "say how it is read with --listing, or its shape with --option member"
+    if _ELSEWHERE.issuperset(poll.refused):
+        remedy = f"add it at {there}, where it leads" if there and there != here else "add one that is at their host"
+    raise InputError(
+        sentence("listing", f"at {here}" if here else "as polled", f"names nobody to be taken ({why})", remedy)
+    )

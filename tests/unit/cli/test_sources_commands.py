@@ -549,6 +549,8 @@ def test_a_source_becomes_a_collection_with_all_that_was_said_of_it() -> None:
     run(add, place, "--weight", "3", "--option", "title=News")
     done = said(add, "--collection", place, "--option", "only=*/news/*")
     assert done.endswith(f"{place} tells of others from now on, read as feed")
+    assert "it is read as feed, as far as its address tells; --listing says otherwise" in done
+    assert "as far as" not in said(add, "--collection", place, "--listing", "feed")
     (one,) = fleet()
     assert (one.weight, one.options) == (3.0, {"title": "News", "collection": "feed", "only": "*/news/*"})
     assert "tells of others" not in said(add, "--collection", place)

@@ -15,9 +15,9 @@ from unstale.ports import Claim, Fetched
 PLACE = "https://example.org/sitemap.xml"
 
 
-def read(*addresses: str, led_to: str = PLACE, own: str = PLACE, form: str = "sitemap") -> ListingPoll:
+def read(*addresses: str, led_to: str = PLACE, own: str = PLACE, **options: str) -> ListingPoll:
     body = f"<urlset>{''.join(f'<url><loc>{one}</loc></url>' for one in addresses)}</urlset>".encode()
-    claim = Claim(1, 1, own, "http", 0.0, {"collection": form})
+    claim = Claim(1, 1, own, "http", 0.0, {"collection": "sitemap", **options})
     told = asyncio.run(parsed(claim, Fetched(Answer.CHANGED, 2e9, body, address=led_to), None))
     assert told is not None
     return told
@@ -37,12 +37,22 @@ def test_who_moves_within_the_same_site_says_the_same() -> None:
     assert len(told.entries) == 1
 
 
-def test_a_listing_of_others_alone_fails_and_says_what_helps() -> None:
-    said = r"names nobody there, but 2 at another host: add it at example\.com, where it leads"
+def test_a_listing_of_which_nothing_can_be_taken_fails_and_says_what_helps() -> None:
+    said = r"listing at example.org names nobody to be taken \(2 another host\): add it at example\.com, where it leads"
     with pytest.raises(InputError, match=said):
         read("https://example.com/a", "https://example.com/b", led_to="https://example.com/sitemap.xml")
-    with pytest.raises(InputError, match=r"listing at example\.org names nobody there, but 1 at another host"):
+    with pytest.raises(InputError, match=r"\(1 another host\): add one that is at their host"):
         read("https://other.example/a")
-    # One that is empty, or filtered by its owner, or has other faults, is what it is.
+    with pytest.raises(InputError, match=r"\(1 another host, 1 another scheme\): say how it is read with --listing"):
+        read("https://other.example/a", "javascript:x")
+    # One that is empty, or of which its owner wants nobody, is what it is.
     assert read().entries == ()
-    assert read("https://other.example/a", "javascript:x").refused == {"another host": 1, "another scheme": 1}
+    assert read("https://example.org/a", never="*").refused == {"not wanted": 1}
+
+
+def test_a_page_that_links_to_nobody_here_is_no_failure() -> None:
+    body = b'<a href="https://other.example/">elsewhere</a>'
+    claim = Claim(1, 1, PLACE, "http", 0.0, {"collection": "links"})
+    told = asyncio.run(parsed(claim, Fetched(Answer.CHANGED, 2e9, body, address=PLACE), None))
+    assert told is not None
+    assert told.refused == {"another host": 1}

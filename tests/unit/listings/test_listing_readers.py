@@ -353,3 +353,10 @@ def test_tags_decide_before_times_and_wrong_clocks_are_not_believed() -> None:
     for entry, told, at in cases:
         got = signal(member, entry, now=300.0)
         assert (got.told, got.at) == (told, at), entry
+
+
+def test_a_page_where_a_sitemap_should_be_is_called_one() -> None:
+    with pytest.raises(InputError, match="it is a page of HTML, so say how it is read with --listing"):
+        read("sitemap", b"<!DOCTYPE html><html><body>Not found</body></html>")
+    with pytest.raises(InputError, match="declares a document type, which may hide anything"):
+        read("sitemap", b'<!DOCTYPE x [<!ENTITY a "b">]><urlset/>')
