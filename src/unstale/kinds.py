@@ -105,6 +105,7 @@ COLLECTING: Mapping[str, Form] = {
     "weights": WEIGHTS,
     "depth": NUMBER,
     "discovery": AMOUNT,
+    "elsewhere": FLAG,
     **dict.fromkeys(SHAPE, TEXT),
 }
 #: what every source may say: how it is called and filed, what is sent, what counts, what a poll may take

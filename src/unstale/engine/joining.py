@@ -22,12 +22,13 @@ from unstale.errors import InputError
 from unstale.frozen import dataclass
 from unstale.kinds import COLLECTING
 from unstale.listings.records import CollectionMember, ListingEntry, ListingPoll, Told, outdated, signal
+from unstale.listings.taking import ELSEWHERE, Scope
 from unstale.ports import Claim, Listing, Store, number_of
 from unstale.secrecy import as_written
 
 MemberOf = Callable[[Claim, str, str], Listing]
 #: why entries are left out that are well formed: there are more than the owner allows, or no poll may ask for them
-BEYOND, FORBIDDEN = "beyond most_members", "not allowed to be polled"
+BEYOND, FORBIDDEN, UNLISTED = "beyond most_members", "not allowed to be polled", "elsewhere and no source yet"
 
 #: what is said of a source itself, and not of those that it tells of
 _ITS_OWN = frozenset({"title", "normalise", "triggers", "table", "query", "early", "fresh_within", "target"})
@@ -139,6 +140,12 @@ def taken_up(
         except InputError:
             left_out[FORBIDDEN] += 1
     unknown = {one.address: one for _, one in listings.values() if store.find(one.address) is None}
+    if claim.options.get(ELSEWHERE):
+        # Whom it may tell of anywhere are those that its owner has listed.
+        own = Scope.of(claim.address)
+        strange = {address for address in unknown if own.refusal(address)}
+        unknown = {address: one for address, one in unknown.items() if address not in strange}
+        left_out.update({UNLISTED: len(strange)} if strange else {})
     if unknown:
         store.add(list(unknown.values()), now)
     joined = [

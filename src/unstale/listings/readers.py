@@ -19,7 +19,7 @@ from unstale.listings.records import ListingPoll, Plain
 from unstale.listings.refs import read_refs
 from unstale.listings.sitemap import read_sitemap
 from unstale.listings.tables import read_catalogue, read_table
-from unstale.listings.taking import MOST_ENTRIES, Scope, Taker
+from unstale.listings.taking import ELSEWHERE, MOST_ENTRIES, Scope, Taker
 
 READERS: dict[str, Callable[[bytes, Taker], None]] = {
     "sitemap": read_sitemap,
@@ -71,7 +71,8 @@ def read_plain(
 ) -> Plain:
     """`read_listing` in plain JSON, for a process beside ours. Its scope is that of the collection's `own` address,
     wherever it was led from there: to another host is no leading."""
-    return read_listing(kind, data, base, now=now, scope=Scope.of(own or base), options=options).plain()
+    scope = Scope.of(own or base, anywhere=bool((options or {}).get(ELSEWHERE)))
+    return read_listing(kind, data, base, now=now, scope=scope, options=options).plain()
 
 
 def read_all(

@@ -25,6 +25,8 @@ from unstale.moments import moment
 
 #: entries, inner listings and characters of an address that are taken
 MOST_ENTRIES, MOST_INNER, LONGEST = 1_000_000, 1_000, 2_048
+#: the option by which a collection may tell of sources anywhere, those that are listed already
+ELSEWHERE = "elsewhere"
 #: a time further ahead of now is no time
 _AHEAD = 86_400.0
 #: how exact a written time is, by what it leaves out
@@ -51,10 +53,12 @@ class Scope:
     hosts: frozenset[str]
     schemes: frozenset[str] = frozenset({"http", "https"})
     ports: frozenset[str] = frozenset()
+    #: whether members may be at any public host: it is for those who know which sources there are to take no others
+    anywhere: bool = False
 
     @classmethod
-    def of(cls, address: str, *also: str) -> Scope:
-        """The host of a collection, with and without `www.`, and `also` others; its own scheme, and https with http.
+    def of(cls, address: str, *, anywhere: bool = False) -> Scope:
+        """The host of a collection, with and without `www.`; its own scheme, and https with http.
 
         >>> scope = Scope.of("https://www.example.org:8443/sitemap.xml")
         >>> sorted(scope.hosts), sorted(scope.ports)
@@ -63,10 +67,10 @@ class Scope:
         host, found = host_of(address), _SCHEME.match(address)
         scheme = found[1].lower() if found else ""
         if scheme not in _PORTS:
-            return cls(frozenset({host, *also}), frozenset({scheme}))
+            return cls(frozenset({host}), frozenset({scheme}))
         bare = host.removeprefix("www.")
         ports = frozenset({_port(address), *_PORTS.values()})
-        return cls(frozenset({host, bare, f"www.{bare}", *also}), frozenset(_PORTS), ports)
+        return cls(frozenset({host, bare, f"www.{bare}"}), frozenset(_PORTS), ports, anywhere)
 
     def refusal(self, address: str) -> str | None:
         """Why a member may not be at this address, or None."""
@@ -80,8 +84,8 @@ class Scope:
             return "another scheme"
         host = host_of(address)
         if host not in self.hosts:
-            return "a private address" if private(host) else "another host"
-        return "another port" if self.ports and _port(address) not in self.ports else None
+            return "a private address" if private(host) else None if self.anywhere else "another host"
+        return "another port" if self.ports and not self.anywhere and _port(address) not in self.ports else None
 
 
 def _port(address: str) -> str:

@@ -184,7 +184,7 @@ class Event:
 
 
 #: options that say what a collection's listing means
-_READ = ("collection", "only", "never", "depth", "most_members", *SHAPE)
+_READ = ("collection", "only", "never", "depth", "most_members", "elsewhere", *SHAPE)
 
 
 def what_counts(listing: Listing) -> tuple[object, ...]:

@@ -32,8 +32,8 @@ def test_a_misspelt_option_is_told_what_was_meant() -> None:
     )
     assert refused(WEB, "http", {"changed": "at"}) == (
         "option 'changed' is not known for http: there are title, tags, headers, normalise, triggers, timeout, limit, "
-        "fresh_within, target, collection, most_members, forget_after, only, never, weights, depth, discovery, items, "
-        "member, time, tag, next, cursor, since, early"
+        "fresh_within, target, collection, most_members, forget_after, only, never, weights, depth, discovery, "
+        "elsewhere, items, member, time, tag, next, cursor, since, early"
     )
     assert refused(WEB, "htp") == "kind 'htp' is unknown: did you mean 'http'?"
     assert refused(WEB, "memory").startswith("kind 'memory' is unknown: choose one of http, feed,")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from unstale.adapters.memory_store import MemoryStore
-from unstale.engine.joining import BEYOND, FORBIDDEN, compared, member_like, taken_up
+from unstale.engine.departing import whole
+from unstale.engine.joining import BEYOND, FORBIDDEN, UNLISTED, compared, member_like, taken_up
 from unstale.engine.listening import uncovered
 from unstale.engine.trees import CollectionTrees, root_of, size_of
 from unstale.errors import InputError
+from unstale.listings.readers import read_plain
 from unstale.listings.records import CollectionMember, ListingEntry, ListingPoll
 from unstale.ports import Claim, Listing
 
@@ -92,6 +96,31 @@ def test_what_is_left_out_is_counted(store: MemoryStore) -> None:
 
     taken = taken_up(store, claim(), [], compared([], many, 200.0), many, 200.0, never)
     assert (taken.added, taken.left_out) == (0, {FORBIDDEN: 9})
+
+
+def test_of_sources_elsewhere_only_those_that_are_listed_are_told_of(store: MemoryStore) -> None:
+    """Another Unstale's feed, or a planet's: it may say what changed at a source of ours, and brings no other."""
+    store.add([Listing("https://other.example/known")], 0.0)
+    named = ("https://other.example/known", "https://other.example/new", "https://example.org/own")
+    feed = json.dumps({"version": "https://jsonfeed.org/version/1.1", "items": [{"url": one} for one in named]})
+    shut = read_plain("feed", feed.encode(), PLACE, 2e9, {}, PLACE)
+    assert shut["refused"] == {"another host": 2}
+    options = {"collection": "feed", "elsewhere": True}
+    shown = ListingPoll.of_plain(read_plain("feed", feed.encode(), PLACE, 2e9, options, PLACE))
+    assert len(shown.entries) == 3
+    held = claim("feed", elsewhere=True)
+    taken = taken_up(store, held, [], compared([], shown, 200.0), shown, 200.0)
+    assert (taken.added, taken.joined, taken.left_out) == (1, 2, {UNLISTED: 1})
+    assert [m.address for m in store.members(1)] == ["https://other.example/known", "https://example.org/own"]
+    # Nor is anybody gone whom such a listing does not show.
+    assert not whole(claim(elsewhere=True), shown)
+    assert whole(claim(), shown)
+
+
+def test_private_addresses_stay_what_they_are_wherever_a_listing_may_tell_of_others() -> None:
+    page = b"<urlset><url><loc>http://10.0.0.8/</loc></url><url><loc>file:///etc/passwd</loc></url></urlset>"
+    told = read_plain("sitemap", page, PLACE, 2e9, {"elsewhere": True}, PLACE)
+    assert (told["entries"], told["refused"]) == ([], {"a private address": 1, "another scheme": 1})
 
 
 def test_a_listing_within_a_listing_is_a_collection(store: MemoryStore) -> None:
