@@ -87,7 +87,14 @@ SHARE = Form(
     lambda value: _number(value) and float(str(value)) <= 1.0, "must be above 0, 1 at most", "write it like 0.95"
 )
 TABLE = Form(lambda value: isinstance(value, Mapping), "must be a table", 'write it like {"name": "value"}')
+WEIGHTS = Form(
+    lambda value: isinstance(value, Mapping) and all(map(_number, value.values())),
+    "must be a table of numbers above 0 by patterns of addresses",
+    'write it like {"*/news/*": 3}',
+)
 
+#: the shape of a listing that is no form of ours
+SHAPE = ("items", "member", "time", "tag", "next", "cursor", "since")
 #: what a collection may say: how its listing is read, whom it may tell of, and the shape of what is no form of ours
 COLLECTING: Mapping[str, Form] = {
     "collection": Form(_reader, f"must be one of {', '.join(READERS)}", "say how its listing is read"),
@@ -95,10 +102,11 @@ COLLECTING: Mapping[str, Form] = {
     "forget_after": NUMBER,
     "only": TEXTS,
     "never": TEXTS,
-    "weights": TABLE,
+    "weights": WEIGHTS,
     "depth": NUMBER,
     "discovery": AMOUNT,
-    **dict.fromkeys(("items", "member", "time", "tag", "next", "cursor", "since"), TEXT),
+    "elsewhere": FLAG,
+    **dict.fromkeys(SHAPE, TEXT),
 }
 #: what every source may say: how it is called and filed, what is sent, what counts, what a poll may take
 COMMON: Mapping[str, Form] = {

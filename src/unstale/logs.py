@@ -37,7 +37,10 @@ EVENTS: dict[str, EventKind] = {
     "started": EventKind(INFO, "polling begins; `budget` is cost per second"),
     "loaded": EventKind(INFO, "the fleet was read from the store"),
     "stopped": EventKind(INFO, "polling has ended, everything is recorded"),
-    "members": EventKind(INFO, "a collection told of sources; `added` are new, `refused` entries were left out"),
+    "members": EventKind(
+        INFO,
+        "a collection told of sources; `added` are new, `refused` were left out, `why` has how many by reason",
+    ),
     "departures": EventKind(INFO, "a collection no longer shows members, or shows them again; how many of each"),
     "changed": EventKind(DEBUG, "a poll found a new version"),
     "poll_failed": EventKind(INFO, "a poll had no answer; `reason` says why"),

@@ -389,6 +389,28 @@ def test_it_says_when_the_engine_has_stopped(browser: Any, tmp_path: Path) -> No
         tab.close()
 
 
+def test_collections_and_channels_are_told_on_the_overview(browser: Any, tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "s.db")
+    place = "https://example.org/sitemap.xml"
+    store.add([Listing(place, options={"collection": "sitemap"})], time.time())
+    worth = {"members": 420, "used": True, "trusted": True, "new": False, "interval": 60.0, "precision": 0.97}
+    worth |= {"silence": 0.02, "late": 240.0, "credit": 40.0, "heard_at": time.time(), "saved": 0.25}
+    said = {"fleet": [0.0] * 5, "collections": {"1": {"worth": worth}, "-1": {"worth": worth | {"late": 0.0}}}}
+    store.record([], settings={"signals": json.dumps(said).encode()})
+    store.close()
+    with shown(replace(Settings(), store=str(tmp_path / "s.db"))) as address:
+        tab = Tab(browser, address)
+        page = tab.go("")
+        rows = page.get_by_role("table", name="Collections").locator("tbody tr")
+        rows.first.wait_for()
+        cells = [[" ".join(cell.split()) for cell in row.locator("th, td").all_inner_texts()] for row in rows.all()]
+        assert cells[0] == [place, "used", "420", "97 %", "98 %", "4 min", "1 min", "21,600"]
+        # A channel has no page of its own.
+        assert (cells[1][0], cells[1][5], rows.nth(1).locator("a").count()) == ("push hint", "", 0)
+        tab.fine()
+        tab.close()
+
+
 def test_what_cannot_be_read_is_said_and_can_be_tried_again(browser: Any, address: str) -> None:
     tab = Tab(browser, address, viewport={"width": 360, "height": 800})
     broken = {"on": True}

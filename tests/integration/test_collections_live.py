@@ -18,8 +18,8 @@ from unstale.cli.compose import Application, member_of
 from unstale.cli.fetchers import Fetchers
 from unstale.cli.main import unstale as cli
 from unstale.cli.settings import load
+from unstale.engine.joining import compared, taken_up
 from unstale.engine.listed import parsed
-from unstale.engine.listening import compared, taken_up
 from unstale.ports import Claim, Listing
 
 PAGES = 4

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import time
 from pathlib import Path
 
 import pytest
 
 from support.jobs import grow, sleep, spin, told
+from unstale.adapters.body_room import LARGE, SMALL, SharedBytes, held
 from unstale.adapters.normalise import Normaliser
-from unstale.adapters.sandbox import Sandbox, SandboxError
+from unstale.adapters.sandbox import PIECE, Sandbox, SandboxError
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.compose import Application
 from unstale.cli.settings import load
 from unstale.fingerprint import fingerprint
 from unstale.keeper.outcomes import Answer
+from unstale.listings.packed import MOST_BYTES
+from unstale.listings.readers import read_plain
 from unstale.ports import Listing
 
 #: parsing it takes hours: time grows faster than the square of the number of attributes
@@ -28,6 +32,34 @@ def test_what_parses_is_the_same_as_in_our_own_process() -> None:
         sandbox = Sandbox()
         page = b"<p>news</p><div class=clock>12:00</div>" * 500
         assert await sandbox.run(fingerprint, page, "text/html", CLOCK) == fingerprint(page, "text/html", CLOCK)
+        await sandbox.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("size", [SMALL // 2, 2 * SMALL, PIECE - 99, PIECE + 99, 2 * LARGE])
+def test_bodies_of_every_size_that_a_poll_brings_can_be_parsed(size: int) -> None:
+    """Small ones, those that are held in memory with room of their own, and those that are sent beside a job."""
+
+    async def main() -> None:
+        sandbox, room = Sandbox(), SharedBytes(10 * LARGE)
+        page = b"<p>news</p><div class=clock>12:00</div>".ljust(size)
+        room.take(size)
+        body = held(page, room)
+        assert await sandbox.run(fingerprint, body, "text/html", CLOCK) == fingerprint(page, "text/html", CLOCK)
+        await sandbox.close()
+
+    asyncio.run(main())
+
+
+def test_what_is_wrong_with_a_listing_is_said_in_our_words() -> None:
+    async def main() -> None:
+        sandbox = Sandbox()
+        with pytest.raises(SandboxError, match=r"sitemap as given cannot be read: its XML is broken"):
+            await sandbox.run(read_plain, "sitemap", b"<html><p>", "https://example.org/", 2e9)
+        bomb = gzip.compress(b" " * (MOST_BYTES + 1))
+        with pytest.raises(SandboxError, match=r"listing packed by gzip unpacks to more than 52428800 bytes: split it"):
+            await sandbox.run(read_plain, "sitemap", bomb, "https://example.org/", 2e9)
         await sandbox.close()
 
     asyncio.run(main())

@@ -10,8 +10,8 @@ from typing import Any
 from unstale.cli.compose import member_of
 from unstale.cli.fetchers import Fetchers
 from unstale.cli.settings import load
+from unstale.engine.joining import compared
 from unstale.engine.listed import parsed
-from unstale.engine.listening import compared
 from unstale.keeper.outcomes import Answer
 from unstale.listings.forms import form_of
 from unstale.listings.records import CollectionMember

@@ -118,6 +118,10 @@ class HeldBody(bytes):
     def __del__(self) -> None:
         self.room.give(len(self))
 
+    def __reduce__(self) -> tuple[type[bytes], tuple[bytes]]:
+        # To another process it goes as what it is: its room is here.
+        return bytes, (self[:],)
+
 
 def held(data: bytes | mmap.mmap, room: SharedBytes) -> HeldBody:
     """A body for which room was taken."""

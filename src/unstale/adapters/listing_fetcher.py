@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 from unstale.adapters.normalise import content_hash
@@ -86,7 +85,7 @@ class ListingFetcher:
             if found.answer is Answer.FAILED or found.body is None:
                 return replace(found, answer=Answer.FAILED, reason=found.reason or "a page of the listing is missing")
             received, requests = received + found.received, requests + found.requests
-            told = await self._read(form, bytes(found.body), found.address or page.address, begun, request.options)
+            told = await self._read(form, bytes(found.body), found.address or page.address, begun, request)
             cursor = told["cursor"]
             if form == "changes":
                 point, further = cursor or point, len(told["entries"]) >= PAGE
@@ -107,8 +106,8 @@ class ListingFetcher:
             whole["complete"] = False
         return _fetched(form, request, whole, point, begun, received, requests)
 
-    async def _read(self, form: str, body: bytes, base: str, now: float, options: Mapping[str, Any]) -> Plain:
-        args = (form, body, base, now, dict(options))
+    async def _read(self, form: str, body: bytes, base: str, now: float, request: Request) -> Plain:
+        args = (form, body, base, now, dict(request.options), request.address)
         return read_plain(*args) if self._aside is None else await self._aside.run(read_plain, *args)
 
 

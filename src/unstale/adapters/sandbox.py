@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
-from unstale.adapters.sandbox_child import LENGTH, READY
+from unstale.adapters.sandbox_child import LENGTH, READY, WORDS
 from unstale.errors import InputError
 from unstale.frozen import dataclass
 from unstale.logs import log
@@ -193,6 +193,8 @@ class Sandbox:
     async def run(self, work: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
         """What `work`, a function of a module, gives for these arguments; it must be plain JSON."""
         said = await self._answer(_Job(work, args))
+        if why := "".join(c for c in str(said.get("why") or "")[:WORDS] if c.isprintable()):
+            raise SandboxError(why)
         if "failed" in said:
             what = f"needs more than {MUCH >> 20} MiB of memory" if said["failed"] == "memory" else "cannot be parsed"
             raise SandboxError(f"its body {what} ({said['failed']}): compare it whole, or drop less of it")

@@ -21,6 +21,8 @@ from typing import Any, BinaryIO
 LENGTH = struct.Struct(">Q")
 #: what it says when it is there
 READY = b"ready\n"
+#: characters of a reason
+WORDS = 500
 #: bytes of memory beyond those that it began with, from which on a process does no further job
 FAT = 32 * 2**20
 #: bytes that a process has to begin with, where the system does not tell
@@ -58,9 +60,16 @@ def _done(work: Callable[..., Any], args: tuple[Any, ...], seconds: float) -> di
     except MemoryError:
         return {"failed": "memory"}
     except Exception as error:
-        return {"failed": type(error).__name__}
+        return {"failed": type(error).__name__, "why": _why(error)}
     finally:
         _arm(0.0)
+
+
+def _why(error: Exception) -> str:
+    """What a reader of ours says of bytes that are none of its own; of any other fault only its name is told."""
+    from unstale.errors import InputError
+
+    return str(error)[:WORDS] if isinstance(error, InputError) else ""
 
 
 def _job(file: BinaryIO) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from unstale.cli.describe import describing, fields_of
+from unstale.cli.looks import feeds, list_at, offered
 from unstale.cli.settings import Settings, is_shared, load, poller, settings_options
 from unstale.cli.show import Stages
 from unstale.errors import InputError, require, sentence
@@ -21,10 +21,10 @@ from unstale.secrecy import shown_address
 
 if TYPE_CHECKING:
     from unstale.lists.rows import Parsed
-    from unstale.ports import Fetched, Listing
+    from unstale.ports import Listing
 
-#: problems of a list that are shown, and bytes of one that is got from the web
-SHOWN, LIMIT = 20, 2**26
+#: problems of a list that are shown
+SHOWN = 20
 
 
 @click.command()
@@ -86,22 +86,28 @@ def add(
         "are missing",
         "give some, or a list with --from FILE",
     )
+    if listing is not None:
+        require(collections, "listing", repr(listing), "is how a collection is read", "name that with --collection")
     settings = load(config, store=store)
     if discover:
         require(addresses, "addresses", "of pages", "are missing", "--discover looks at these for feeds")
         said["kind"] = "feed"
-        offered = dict.fromkeys(one for page in addresses for one in _offered(page, settings))
-        for one in offered:
+        named = dict.fromkeys(one for page in addresses for one in offered(page, settings))
+        for one in named:
             click.echo(f"offered {shown_address(one)}: it tells of many pages, add it with --collection")
-        feeds = (feed for page in addresses for feed in _feeds(page, settings, required=not offered))
-        addresses = tuple(dict.fromkeys(feeds))
+        found = (feed for page in addresses for feed in feeds(page, settings, required=not named))
+        addresses = tuple(dict.fromkeys(found))
         for feed in addresses:
             click.echo(f"found {shown_address(feed)}")
     fields = fields_of(said)
     for address in collections:
         form = listing or form_of(address)
         own = {**fields, "options": {**fields.get("options", {}), "collection": form}}
-        _add((address,), (), settings, own, weigh, keep_good, replace, dry_run)
+        (meant,) = _add((address,), (), settings, own, weigh, keep_good, replace, dry_run)
+        if listing is None:
+            click.echo(f"it is read as {form}, as far as its address tells; --listing says otherwise")
+        if not dry_run:
+            _collect(meant, settings)
     if collections and is_shared(settings.store):
         click.echo("their members come and go by them; workers do not plan polls by what they say of members")
     if addresses or lists:
@@ -129,7 +135,7 @@ def _add(
     keep_good: bool,
     replace: bool,
     dry_run: bool,
-) -> None:
+) -> list[Listing]:
     from unstale.cli.service import serving
 
     with Stages(2) as stages, _undisturbed():
@@ -142,6 +148,21 @@ def _add(
             with serving(settings, create=True) as service:
                 new = len(service.unlisted(found)) if dry_run else service.take(found, replacing=replace)
     _say_added(new, len(found) - new, bad, settings, replace, dry_run)
+    return found
+
+
+def _collect(said: Listing, settings: Settings) -> None:
+    """Who was a source already becomes a collection, with all that was said and learned of it."""
+    from unstale.cli.service import serving
+
+    with serving(settings) as service:
+        source = service.store.find(said.address)
+        known = service.store.listings([] if source is None else [source])
+        if any(one.options.get("collection") != said.options["collection"] for one in known):
+            service.edit([one.id for one in known], {"options": dict(said.options)})
+            click.echo(
+                f"{shown_address(said.address)} tells of others from now on, read as {said.options['collection']}"
+            )
 
 
 @contextmanager
@@ -179,7 +200,7 @@ def _read(
     bad = 0
     for place in lists:
         judge = strangers_check(check, place, base) if place.lower().startswith(("http://", "https://")) else check
-        parsed = read_list(place, base=base, check=judge, load=lambda at: _load(at, settings), weigh=weigh)
+        parsed = read_list(place, base=base, check=judge, load=lambda at: list_at(at, settings), weigh=weigh)
         bad += len(parsed.problems)
         _say_problems(place, parsed, keep_good)
         for listing in parsed.listings:
@@ -202,57 +223,6 @@ def _no_file(address: str) -> None:
         itself = Path(address).absolute().as_uri()
         remedy = f"write --from {address} if it is a list of sources, or {itself} to keep a copy of it"
         raise InputError(sentence("address", repr(address), "is a file here", remedy))
-
-
-def _offered(address: str, settings: Settings) -> list[str]:
-    """The sitemaps that the site of a page names in its robots.txt."""
-    from urllib.parse import urljoin
-
-    from unstale.listings.offered import sitemaps_in
-
-    return sitemaps_in(_look(urljoin(address, "/robots.txt"), settings).body or b"")
-
-
-def _feeds(address: str, settings: Settings, required: bool) -> list[str]:
-    """The address itself if there is a feed, else the feeds that the page there advertises; one if `required`."""
-    from unstale.feed_links import advertised, meant_as_feed
-
-    fetched = _look(address, settings)
-    if fetched.body is None:
-        raise InputError(
-            sentence("page", "to discover feeds on", f"cannot be read ({fetched.reason})", "check its address")
-        )
-    if meant_as_feed(fetched.body):
-        return [address]
-    found = advertised(fetched.body, fetched.address, address)
-    remedy = "give the address of a feed, or list it as a page without --discover"
-    require(found or not required, "page", repr(shown_address(address)[:80]), "advertises no feed", remedy)
-    return found
-
-
-def _load(address: str, settings: Settings) -> bytes:
-    """A list on the web, got once."""
-    fetched = _look(address, settings)
-    if fetched.body is None:
-        raise InputError(sentence("list", "on the web", f"cannot be read ({fetched.reason})", "check its address"))
-    return fetched.body
-
-
-def _look(address: str, settings: Settings) -> Fetched:
-    """One look at the web, through the same gate as every poll."""
-    from unstale.adapters.environment import filled_address
-    from unstale.adapters.ways import plain_web
-    from unstale.cli.fetchers import means_of
-    from unstale.ports import Request
-
-    async def look() -> Fetched:
-        fetcher = plain_web(means_of(settings))
-        try:
-            return await fetcher.fetch(Request(filled_address(address), limit=LIMIT, seconds=settings.http.timeout))
-        finally:
-            await fetcher.close()
-
-    return asyncio.run(look())
 
 
 def _say_problems(place: str, parsed: Parsed, keep_good: bool) -> None:

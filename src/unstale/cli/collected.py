@@ -17,6 +17,8 @@ def print_collected(made: CollectedFleetPlan, summary: dict[str, Any], rows: int
     """Summary, and the collections that are polled most."""
     table = grid("", "", "")
     table.show_header = False
+    # Where it does not fit the words go on in further lines, and the numbers stay.
+    table.columns[2].no_wrap = False
     aim, said = made.objective, "of the time, the copies equal their sources"
 
     def shown_as(value: float) -> str:

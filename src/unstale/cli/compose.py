@@ -30,8 +30,8 @@ from unstale.cli.settings import Settings, is_shared
 from unstale.cli.telling import receivers
 from unstale.engine.clock import SystemClock
 from unstale.engine.host_limits import HostLimits
+from unstale.engine.joining import member_like
 from unstale.engine.judge import judge_aside
-from unstale.engine.listening import member_like
 from unstale.engine.loop import Engine
 from unstale.engine.outcomes import PollOutcome
 from unstale.engine.store_executor import StoreExecutor

@@ -30,6 +30,7 @@ from unstale.core.checks import number
 from unstale.errors import UnstaleError
 from unstale.keeper.outcomes import Answer
 from unstale.kinds import KINDS, known_kind
+from unstale.listings.paged import goes_on
 from unstale.ports import CallOff, Claim, Ended, Fetched, Fetcher, Listing, Progress, QuickFetcher, Request
 
 if TYPE_CHECKING:
@@ -223,6 +224,7 @@ class Fetchers:
     def _request(self, claim: Claim) -> Request:
         options, (seconds, limit, web) = claim.options, self._usual(claim.kind)
         headers, digest = _NO_HEADERS, claim.fingerprint if claim.kind == "http" else None
+        etag, last_modified = claim.etag, claim.last_modified
         if options:
             said = options.get("headers")
             headers = {name: filled(value) for name, value in said.items()} if isinstance(said, dict) else _NO_HEADERS
@@ -231,10 +233,13 @@ class Fetchers:
             # Another replica knows the source by the address that names its secret.
             web = web and "upstream" not in options
             digest = None if "normalise" in options else digest
+            if claim.fingerprint is None and options.get("collection") and not goes_on(options):
+                # It is read by other words than its last copy was: all of it is needed, though nothing has changed.
+                etag = last_modified = None
         return Request(
             filled_address(claim.address) if web and "$" in claim.address else claim.address,
-            claim.etag,
-            claim.last_modified,
+            etag,
+            last_modified,
             headers,
             options,
             limit,

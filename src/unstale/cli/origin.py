@@ -152,6 +152,7 @@ def _begin(serving: Origin, as_json: bool) -> None:
     tries = {
         f"curl {serving.address}/s/0": "look at a source",
         f"unstale add --from {serving.address}/list.csv": "keep copies of all of them",
+        f"unstale add --collection {serving.address}/sitemap.xml": "the same, by what its sitemap tells",
         f"curl {serving.address}/truth.csv": "every change so far",
     }
     width = max(map(len, tries))

@@ -251,6 +251,10 @@ def _quiet(name: str, facts: Mapping[str, Any]) -> None:
     """On a terminal the panel tells."""
 
 
+#: what is counted of entries that are taken all the same
+_TAKEN = ("twice", "no time", "in the future")
+
+
 def _plain(name: str, facts: Mapping[str, Any]) -> None:
     words = {
         "started": "polling, budget {budget}",
@@ -258,9 +262,19 @@ def _plain(name: str, facts: Mapping[str, Any]) -> None:
         "store_failed": "{reason}",
         "fault": "source {source}: {error}",
         "poll_failed": "{address}: {reason}",
+        "members": "{address}: {told}",
+        "departures": "{address}: {told}",
     }
     if name in words:
         shown = dict(facts)
+        if name == "members":
+            if not facts["added"]:
+                return
+            left = ", ".join(f"{count:,} {why}" for why, count in facts["why"].items() if why not in _TAKEN)
+            shown["told"] = many(facts["added"], "new source") + (f"; left out: {left}" if left else "")
+        elif name == "departures":
+            did = {did: facts[did] for did in ("paused", "resumed", "removed") if facts[did]}
+            shown["told"] = ", ".join(f"{many(count, 'member')} {one}" for one, count in did.items())
         if "budget" in shown:
             shown["budget"] = format_rate(DAY * shown["budget"])
         if "sources" in shown:

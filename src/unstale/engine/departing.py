@@ -18,6 +18,7 @@ from dataclasses import field, replace
 from unstale.frozen import dataclass
 from unstale.listings.paged import only_new
 from unstale.listings.records import CollectionMember, ListingPoll
+from unstale.listings.taking import ELSEWHERE
 from unstale.ports import Claim, Store, number_of
 from unstale.units import DAY
 
@@ -122,7 +123,9 @@ def depart(store: Store, claim: Claim, shown: ListingPoll | None, now: float) ->
 
 def whole(claim: Claim, shown: ListingPoll) -> bool:
     """Whether a listing shows all that it ever will, so that whom it does not show is missing."""
-    return shown.complete and shown.cursor is None and not only_new(claim.options or {})
+    options = claim.options or {}
+    # Of sources elsewhere it may say what it knows; whether they are there is for their own listings to say.
+    return shown.complete and shown.cursor is None and not only_new(options) and not options.get(ELSEWHERE)
 
 
 def _listed(store: Store, sources: Sequence[int], but: Collection[int], *, paused: bool) -> list[int]:

@@ -15,8 +15,9 @@ from unstale.engine.claiming import Claiming
 from unstale.engine.clock import Jumps
 from unstale.engine.config import EngineConfig
 from unstale.engine.host_limits import HostLimits
+from unstale.engine.joining import MemberOf, member_like
 from unstale.engine.judge import kept_bodies
-from unstale.engine.listening import Listener, MemberOf, member_like
+from unstale.engine.listening import Listener
 from unstale.engine.loading import MANY, LoadedFleet
 from unstale.engine.outcomes import Counters, PollOutcome
 from unstale.engine.planning import Planning

@@ -19,8 +19,9 @@ from unstale.engine.held_fleet import HeldFleet
 from unstale.engine.held_host_limits import HeldHostLimits
 from unstale.engine.holding import LifeHeard, ShardHolding, SignOfLife
 from unstale.engine.host_limits import Rules
+from unstale.engine.joining import MemberOf, member_like
 from unstale.engine.judge import kept_bodies
-from unstale.engine.listening import MemberKeeper, MemberOf, member_like
+from unstale.engine.listening import MemberKeeper
 from unstale.engine.outcomes import Counters, PollOutcome
 from unstale.engine.polling import Begin, ContentOf, Look, PollsUnderWay
 from unstale.engine.published_plan import PublishedPlan

@@ -12,6 +12,7 @@ _LINK = re.compile(
     r"""<a\s(?:[^<>]{0,500}?\s)?href\s*=\s*(?:"([^"<>]{1,2048})"|'([^'<>]{1,2048})')[^<>]{0,500}>""", re.I
 )
 _TAG = re.compile(r"<[^<>]{0,500}>")
+_ENDED = re.compile(r"</a\s{0,99}>", re.I)
 #: 2024-05-01 12:30, or 01-May-2024 12:30, with seconds or without
 _WHEN = re.compile(r"(\d{4}-\d\d-\d\d|\d\d-[A-Z][a-z]{2}-\d{4})(?:[ T](\d\d:\d\d(?::\d\d)?))?")
 _SIZE = re.compile(r"(?:^|\s)(\d{1,18}|\d{1,6}(?:\.\d)?[KMGT])\s*$")
@@ -40,7 +41,10 @@ def read_http_index(data: bytes, to: Taker) -> None:
             to.inner(target)
             continue
         end = links[k + 1].start() if k + 1 < len(links) else len(text)
-        rest = _TAG.sub(" ", text[found.end() : min(end, found.end() + _FARTHEST)])
+        # What stands in the link is its name, and names have dates in them.
+        named = _ENDED.search(text, found.end(), end)
+        begin = named.end() if named else found.end()
+        rest = _TAG.sub(" ", text[begin : min(end, begin + _FARTHEST)])
         when, size = _WHEN.search(rest), _SIZE.search(html.unescape(rest).rstrip(" \r\n\t-"))
         told = _iso(when) if when else None
         # The size alone is no tag: what was written anew may be as long as before.

@@ -47,7 +47,9 @@ def walk(data: bytes, end: End, what: str) -> None:
             text.append(piece)
             kept += len(piece)
 
-    def doctype(*_: object) -> None:
+    def doctype(name: str, *_: object) -> None:
+        if name.lower() == "html":
+            raise _broken(what, "it is a page of HTML, so say how it is read with --listing")
         raise _broken(what, "it declares a document type, which may hide anything")
 
     parser = expat.ParserCreate()

@@ -28,6 +28,15 @@ def only_new(options: Mapping[str, Any]) -> bool:
     return options.get("collection") in ("feed", "changes", "changelog") or bool(options.get("since"))
 
 
+def goes_on(options: Mapping[str, Any]) -> bool:
+    """Whether a look leaves the point from which on the next one asks: forgotten, something would be missed.
+
+    >>> goes_on({"collection": "changes"}), goes_on({"collection": "feed"}), goes_on({"collection": "sitemap"})
+    (True, False, False)
+    """
+    return followed(options) and only_new(options)
+
+
 def scrolls(options: Mapping[str, Any]) -> bool:
     """Whether a listing shows only its last entries: what came before them is lost if nobody looked in time."""
     return options.get("collection") == "feed"

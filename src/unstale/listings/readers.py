@@ -19,7 +19,7 @@ from unstale.listings.records import ListingPoll, Plain
 from unstale.listings.refs import read_refs
 from unstale.listings.sitemap import read_sitemap
 from unstale.listings.tables import read_catalogue, read_table
-from unstale.listings.taking import MOST_ENTRIES, Scope, Taker
+from unstale.listings.taking import ELSEWHERE, MOST_ENTRIES, Scope, Taker
 
 READERS: dict[str, Callable[[bytes, Taker], None]] = {
     "sitemap": read_sitemap,
@@ -66,9 +66,13 @@ def read_listing(
     return to.poll()
 
 
-def read_plain(kind: str, data: bytes, base: str, now: float, options: Mapping[str, Any] | None = None) -> Plain:
-    """`read_listing` within the collection's own scope in plain JSON: for a process beside ours."""
-    return read_listing(kind, data, base, now=now, options=options).plain()
+def read_plain(
+    kind: str, data: bytes, base: str, now: float, options: Mapping[str, Any] | None = None, own: str = ""
+) -> Plain:
+    """`read_listing` in plain JSON, for a process beside ours. Its scope is that of the collection's `own` address,
+    wherever it was led from there: to another host is no leading."""
+    scope = Scope.of(own or base, anywhere=bool((options or {}).get(ELSEWHERE)))
+    return read_listing(kind, data, base, now=now, scope=scope, options=options).plain()
 
 
 def read_all(

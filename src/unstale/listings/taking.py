@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urldefrag, urljoin
 
@@ -24,6 +25,8 @@ from unstale.moments import moment
 
 #: entries, inner listings and characters of an address that are taken
 MOST_ENTRIES, MOST_INNER, LONGEST = 1_000_000, 1_000, 2_048
+#: the option by which a collection may tell of sources anywhere, those that are listed already
+ELSEWHERE = "elsewhere"
 #: a time further ahead of now is no time
 _AHEAD = 86_400.0
 #: how exact a written time is, by what it leaves out
@@ -34,44 +37,67 @@ _GRAINS = (
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\Z"), 1.0),
 )
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+#: the ports of the web, and where an address says another
+_PORTS = {"http": "80", "https": "443"}
+_PORT = re.compile(r"([^/?#:]+)://(?:[^/?#]*@)?(?:\[[^\]/?#]*\]|[^/?#:]*)(?::(\d*))?(?:[?#].*)?")
 _LOCAL = ("localhost", "localhost.localdomain")
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where members may be: at these hosts, by these schemes; at private addresses only if the collection is at one."""
+    """Where members may be: at these hosts, by these schemes; at private addresses only if the collection is at one.
+
+    On the web also at which ports, if there are some: what else listens at a host is none of a web site's business.
+    """
 
     hosts: frozenset[str]
     schemes: frozenset[str] = frozenset({"http", "https"})
+    ports: frozenset[str] = frozenset()
+    #: whether members may be at any public host: it is for those who know which sources there are to take no others
+    anywhere: bool = False
 
     @classmethod
-    def of(cls, address: str, *also: str) -> Scope:
-        """The host of a collection, with and without `www.`, and `also` others; its own scheme, and https with http.
+    def of(cls, address: str, *, anywhere: bool = False) -> Scope:
+        """The host of a collection, with and without `www.`; its own scheme, and https with http.
 
-        >>> sorted(Scope.of("https://www.example.org/sitemap.xml").hosts)
-        ['example.org', 'www.example.org']
+        >>> scope = Scope.of("https://www.example.org:8443/sitemap.xml")
+        >>> sorted(scope.hosts), sorted(scope.ports)
+        (['example.org', 'www.example.org'], ['443', '80', '8443'])
         """
         host, found = host_of(address), _SCHEME.match(address)
         scheme = found[1].lower() if found else ""
+        if scheme not in _PORTS:
+            return cls(frozenset({host}), frozenset({scheme}))
         bare = host.removeprefix("www.")
-        hosts = {host, bare, f"www.{bare}", *also} if scheme in ("http", "https") else {host, *also}
-        return cls(frozenset(hosts), frozenset({"http", "https"} if scheme in ("http", "https") else {scheme}))
+        ports = frozenset({_port(address), *_PORTS.values()})
+        return cls(frozenset({host, bare, f"www.{bare}"}), frozenset(_PORTS), ports, anywhere)
 
     def refusal(self, address: str) -> str | None:
         """Why a member may not be at this address, or None."""
         if len(address) > LONGEST:
             return "too long"
-        if not address.isprintable() or " " in address:
-            return "not an address"
         found = _SCHEME.match(address)
-        if found is None:
+        # Names of objects in a bucket are what they are; on the web a space is written in another way.
+        if found is None or not address.isprintable() or (" " in address and found[1].lower() in _PORTS):
             return "not an address"
         if found[1].lower() not in self.schemes:
             return "another scheme"
         host = host_of(address)
         if host not in self.hosts:
-            return "a private address" if private(host) else "another host"
-        return None
+            return "a private address" if private(host) else None if self.anywhere else "another host"
+        return "another port" if self.ports and not self.anywhere and _port(address) not in self.ports else None
+
+
+def _port(address: str) -> str:
+    # As for hosts: where many addresses are at one place, it is looked at once.
+    end = address.find("/", address.find("://") + 3)
+    return _port_before_path(address if end < 0 else address[:end])
+
+
+@lru_cache(maxsize=4096)
+def _port_before_path(place: str) -> str:
+    found = _PORT.fullmatch(place)
+    return (found[2] or "").lstrip("0") or _PORTS.get(found[1].lower(), "") if found else ""
 
 
 def patterns(said: object) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from dataclasses import field
 
 from unstale.frozen import dataclass
 from unstale.keeper.outcomes import Answer
+from unstale.kinds import SHAPE
 
 #: the setting that holds the learner's shared state; every state it has had is kept while observations need it
 LEARNER = "learner"
@@ -182,13 +183,20 @@ class Event:
         return self.version == 1
 
 
+#: options that say what a collection's listing means
+_READ = ("collection", "only", "never", "depth", "most_members", "elsewhere", *SHAPE)
+
+
 def what_counts(listing: Listing) -> tuple[object, ...]:
-    """What is said of a source about what counts as a change of it; copies are judged anew when it is another.
+    """What is said of a source about what counts as a change of it, and of a collection about how it is read: copies
+    are judged anew, and collections read anew, when it is another.
 
     >>> what_counts(Listing("https://example.org/", options={"tags": ["news"], "normalise": {}}))
     ('http', None, None, None)
     """
-    return listing.kind, *(listing.options.get(name) or None for name in ("normalise", "triggers", "picture"))
+    said = listing.options
+    read = [said.get(name) for name in _READ] if said.get("collection") else ()
+    return listing.kind, *(said.get(name) or None for name in ("normalise", "triggers", "picture")), *read
 
 
 def tags_of(options: Mapping[str, object]) -> list[str]:

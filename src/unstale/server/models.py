@@ -181,7 +181,7 @@ COLLECTION = model(
         address=text(8192),
         listing=text(100),
         members=whole(0),
-        state=text(among=["used", "trusted", "new", "not believed", "members only"]),
+        state=text(among=["used", "trusted", "new", "unproven", "not believed", "members only"]),
         interval=maybe(shapes.LENGTH),
         heard_at=maybe(shapes.MOMENT),
         precision=maybe(_SHARE),

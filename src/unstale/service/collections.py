@@ -22,9 +22,11 @@ from unstale.ports import Listing, ReadStore
 from unstale.service.words import ago, span
 from unstale.units import DAY, many
 
-#: how a collection stands: used, trusted but not worth its polls, new, not believed, or polled by workers, whose
-#: members come and go by it
-USED, DEAR, NEW, LIAR, MEMBERS = "used", "trusted", "new", "not believed", "members only"
+#: how a collection stands: used, trusted but not worth its polls, new, not new any more but nothing has shown what its
+#: word is worth, not believed, or polled by workers, whose members come and go by it
+USED, DEAR, NEW, UNPROVEN, LIAR, MEMBERS = "used", "trusted", "new", "unproven", "not believed", "members only"
+#: credit from which on down a collection is not believed
+DISTRUSTED = -3.0
 #: collections of workers that are told
 MOST = 1_000
 #: the form of a channel
@@ -58,6 +60,10 @@ class CollectionView:
             return f"{told}, which come and go by it; workers do not plan polls by what it says of them"
         if self.state == NEW:
             return f"{told}; it is listed every {span(self.interval)} until polls have shown what its signals are worth"
+        if self.state == UNPROVEN:
+            return (
+                f"{told}; polls have not shown yet what its signals are worth: it is listed now and then, and not used"
+            )
         worth = f"{self.precision:.0%} of its signals are true, {self.silence:.0%} of changes go unsaid"
         if self.state == LIAR:
             return f"{told}, but is not believed: {worth}; its members are polled as if there were none of it"
@@ -73,6 +79,10 @@ class CollectionView:
         worth = f"{self.precision:.0%} of what it said was true, {self.silence:.0%} of changes go unsaid"
         if self.state == NEW:
             return f"{told}; it is followed within a part of the budget until polls have shown what its word is worth"
+        if self.state == UNPROVEN:
+            return (
+                f"{told}, and nothing shows yet what it is worth; it is followed within a very small part of the budget"
+            )
         if self.state == LIAR:
             return f"{told}, but is not believed: {worth}; it is followed within a very small part of the budget"
         return f"{told}, heard {ago(self.heard_at, now)}: {worth}; who it names is polled if that pays at today's price"
@@ -120,7 +130,9 @@ def worths(setting: bytes) -> dict[int, Mapping[str, Any]]:
     """What the brain last wrote of each collection, by id."""
     if not setting:
         return {}
-    return {int(source): said["worth"] for source, said in json.loads(setting)["collections"].items()}
+    found = json.loads(setting)["collections"].items()
+    # Who had trust and lost it counts no lessons any more: in JSON there is no infinity.
+    return {int(source): said["worth"] | {"lost": said.get("lessons", 0.0) is None} for source, said in found}
 
 
 def _state(worth: Mapping[str, Any]) -> str:
@@ -128,12 +140,16 @@ def _state(worth: Mapping[str, Any]) -> str:
         return USED
     if worth["trusted"]:
         return DEAR
-    return NEW if worth["new"] else LIAR
+    if worth["new"]:
+        return NEW
+    # Who has said nothing that polls found untrue is no liar: it may be that nothing has changed.
+    lost = worth.get("lost") or _number(worth, "credit", -math.inf) <= DISTRUSTED
+    return LIAR if lost else UNPROVEN
 
 
 def _proven(worth: Mapping[str, Any], name: str) -> float:
-    """What polls have shown of a collection; of a new one it is only what others have, or nobody."""
-    return math.nan if _state(worth) == NEW else _number(worth, name)
+    """What polls have shown of a collection; of an unproven one it is only what others have, or nobody."""
+    return math.nan if _state(worth) in (NEW, UNPROVEN) else _number(worth, name)
 
 
 def _number(worth: Mapping[str, Any], name: str, none: float = math.nan) -> float:

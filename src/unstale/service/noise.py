@@ -74,7 +74,9 @@ class Noise:
 
 
 def noise(store: ReadStore, source: int) -> Noise | None:
-    """What makes a source change at nearly every poll; None if it does not."""
+    """What makes a source change at nearly every poll; None if it does not, or if that is what it is polled for."""
+    if any(one.options.get("collection") for one in store.listings([source])):
+        return None
     begun = store.checkpoint(source)
     # What counted as a change before a belief was begun anew may have been none.
     since = begun.latest if begun is not None and begun.belief is None else 0

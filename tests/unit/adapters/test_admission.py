@@ -32,8 +32,8 @@ def test_a_misspelt_option_is_told_what_was_meant() -> None:
     )
     assert refused(WEB, "http", {"changed": "at"}) == (
         "option 'changed' is not known for http: there are title, tags, headers, normalise, triggers, timeout, limit, "
-        "fresh_within, target, collection, most_members, forget_after, only, never, weights, depth, discovery, items, "
-        "member, time, tag, next, cursor, since, early"
+        "fresh_within, target, collection, most_members, forget_after, only, never, weights, depth, discovery, "
+        "elsewhere, items, member, time, tag, next, cursor, since, early"
     )
     assert refused(WEB, "htp") == "kind 'htp' is unknown: did you mean 'http'?"
     assert refused(WEB, "memory").startswith("kind 'memory' is unknown: choose one of http, feed,")
@@ -51,6 +51,9 @@ def test_a_misspelt_option_is_told_what_was_meant() -> None:
         ("sql", "batch", True),
         ("file", "ambient", "yes"),
         ("http", "headers", "Accept"),
+        ("http", "weights", 3),
+        ("http", "weights", {"*/news/*": "much"}),
+        ("http", "weights", {"*/news/*": 0}),
     ],
 )
 def test_an_option_has_its_type(kind: str, name: str, value: object) -> None:
@@ -60,6 +63,7 @@ def test_an_option_has_its_type(kind: str, name: str, value: object) -> None:
 
 def test_an_option_of_its_type_is_taken() -> None:
     check_options(KINDS["sql"], {"overlap": 0, "batch": "500", "key": ["a", "b"], "title": 2024, "tags": "one"})
+    check_options(KINDS["http"], {"weights": {"*/news/*": 3, "*": "0.5"}})
 
 
 def test_what_the_settings_do_not_grant_is_refused_when_listed(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import pickle
 import zlib
 from dataclasses import replace
 from hashlib import sha256
@@ -206,3 +207,6 @@ def test_a_held_body_is_bytes_wherever_it_goes() -> None:
     body = body_room.held(b"abc", room)
     assert isinstance(body, HeldBody)
     assert (body, sha256(body).digest(), type(bytes(body))) == (b"abc", sha256(b"abc").digest(), bytes)
+    # To a process that parses it goes without its room.
+    sent = pickle.loads(pickle.dumps(body, protocol=5))
+    assert (sent, type(sent)) == (b"abc", bytes)

@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from unstale.adapters.sqlite_store import SqliteStore
 from unstale.cli.main import unstale
+from unstale.cli.run import _plain
 from unstale.origin.server import Origin
 from unstale.origin.site import Site
 
@@ -94,3 +95,18 @@ def test_demo_tells_the_truth() -> None:
     even, best = float(said[3]), float(said[5])
     assert even <= best + 4.0 * (float(said[4]) + float(said[6])) + 1.0
     assert "Your own list" in done.stdout
+
+
+def test_lines_tell_who_joins_by_a_collection_and_who_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
+    about = {"source": 1, "address": "https://example.org/sitemap.xml"}
+    why = {"another host": 2, "in the future": 9}
+    _plain("members", {**about, "added": 1420, "refused": 11, "why": why})
+    _plain("members", {**about, "added": 0, "refused": 2, "why": {"another host": 2}})
+    _plain("members", {**about, "added": 1, "refused": 0, "why": {}})
+    _plain("departures", {**about, "paused": 3, "resumed": 0, "removed": 1})
+    lines = [line.split(" ", 1)[1] for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        "https://example.org/sitemap.xml: 1,420 new sources; left out: 2 another host",
+        "https://example.org/sitemap.xml: 1 new source",
+        "https://example.org/sitemap.xml: 3 members paused, 1 member removed",
+    ]

@@ -534,3 +534,24 @@ def test_a_file_that_says_something_new_has_the_word_from_the_next_start_on(fold
     os.utime(file, (time.time() + 60,) * 2)
     settled(load(file), None)
     assert [one["value"] for one in json.loads(said(settings, "--json"))["settings"]][:2] == ["missed", "7"]
+
+
+def test_how_a_listing_is_read_is_said_of_collections() -> None:
+    assert refused(add, "--listing", "sitemap", "https://example.org/map") == (
+        "listing 'sitemap' is how a collection is read: name that with --collection"
+    )
+    run(add, "--listing", "links", "--collection", "https://example.org/map", "https://example.org/page")
+    assert [one.options.get("collection") for one in fleet()] == ["links", None]
+
+
+def test_a_source_becomes_a_collection_with_all_that_was_said_of_it() -> None:
+    place = "https://example.org/feed.rss"
+    run(add, place, "--weight", "3", "--option", "title=News")
+    done = said(add, "--collection", place, "--option", "only=*/news/*")
+    assert done.endswith(f"{place} tells of others from now on, read as feed")
+    assert "it is read as feed, as far as its address tells; --listing says otherwise" in done
+    assert "as far as" not in said(add, "--collection", place, "--listing", "feed")
+    (one,) = fleet()
+    assert (one.weight, one.options) == (3.0, {"title": "News", "collection": "feed", "only": "*/news/*"})
+    assert "tells of others" not in said(add, "--collection", place)
+    assert "tells of others" not in said(add, "--collection", "https://example.org/sitemap.xml")

@@ -6,6 +6,7 @@ import functools
 import gzip
 import hashlib
 import http.server
+import json
 import subprocess
 import threading
 import tracemalloc
@@ -101,6 +102,24 @@ def test_the_directories_of_apache_and_nginx() -> None:
     assert read("index", nginx, "https://example.org/files/").entries == (
         ListingEntry("https://example.org/files/b.iso", 1714566600.0, "2024-05-01 12:30 123456789", 60.0),
     )
+
+
+def test_objects_have_the_names_that_they_have() -> None:
+    names = ("a b.csv", "100%?#.csv", "a\x07")
+    rows = json.dumps([{"name": name, "kind": "file"} for name in names]).encode()
+    got = read("folder", rows, "s3://bucket/logs/")
+    assert [entry.address for entry in got.entries] == ["s3://bucket/logs/a b.csv", "s3://bucket/logs/100%?#.csv"]
+    assert got.refused == {"not an address": 1}
+
+
+def test_a_date_in_the_name_of_a_file_is_no_time() -> None:
+    page = b"""<pre><a href="dump-2024-01-31.sql">dump-2024-01-31.sql</a>   01-May-2024 12:30     7
+<A HREF="log-2024-01-31">log-2024-01-31</A >   2024-05-01 12:30  1.2K
+<a href="bare-2024-01-31">bare-2024-01-31</a></pre>"""
+    dump, log, bare = read("index", page).entries
+    assert (dump.time, dump.tag) == (1714566600.0, "2024-05-01 12:30 7")
+    assert (log.time, log.tag) == (1714566600.0, "2024-05-01 12:30 1.2K")
+    assert (bare.time, bare.tag) == (None, None)
 
 
 def test_sitemaps_and_sitemaps_of_sitemaps_packed_or_not() -> None:
@@ -210,6 +229,9 @@ def test_tables() -> None:
         ("http://[::1]/", "a private address"),
         ("http://printer.local/", "a private address"),
         ("https://example.org@evil.example/", "another host"),
+        ("https://example.org:6379/", "another port"),
+        ("http://example.org:22/", "another port"),
+        ("https://example.org:x/", "another port"),
         ("https://example.org/" + "a" * 3000, "too long"),
         ("https://example.org/a b", "not an address"),
         ("https://example.org/\x07", "not an address"),
@@ -223,6 +245,20 @@ def test_an_entry_out_of_scope_is_refused_and_counted(address: str, reason: str)
     got = to.poll()
     assert [entry.address for entry in got.entries] == ["https://www.example.org/good"]
     assert (dict(got.refused), got.more) == ({reason: 2}, ())
+
+
+def test_a_site_is_at_its_own_port_and_at_those_of_the_web() -> None:
+    there = "http://example.org:8080/sitemap.xml"
+    to = Taker(there, NOW, Scope.of(there))
+    for place in (
+        "http://example.org:8080",
+        "http://example.org:08080",
+        "https://www.example.org",
+        "http://example.org:80",
+    ):
+        assert to.take(f"{place}/a")
+    assert to.take("http://example.org:8081/a")
+    assert (len(to.poll().entries), dict(to.poll().refused)) == (4, {"another port": 1})
 
 
 def test_a_date_in_the_future_is_no_date_but_the_entry_stays() -> None:
@@ -317,3 +353,10 @@ def test_tags_decide_before_times_and_wrong_clocks_are_not_believed() -> None:
     for entry, told, at in cases:
         got = signal(member, entry, now=300.0)
         assert (got.told, got.at) == (told, at), entry
+
+
+def test_a_page_where_a_sitemap_should_be_is_called_one() -> None:
+    with pytest.raises(InputError, match="it is a page of HTML, so say how it is read with --listing"):
+        read("sitemap", b"<!DOCTYPE html><html><body>Not found</body></html>")
+    with pytest.raises(InputError, match="declares a document type, which may hide anything"):
+        read("sitemap", b'<!DOCTYPE x [<!ENTITY a "b">]><urlset/>')

@@ -223,6 +223,8 @@ def test_the_command(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["price"] == nine(0.377524247)
     shown = CliRunner().invoke(command, asked)
     assert "15.6 h" in shown.output
+    # Also where there are 80 columns: no number is cut.
+    assert "…" not in shown.output
     # the column alone changes nothing
     plain = CliRunner().invoke(command, [str(fleet), "--budget", "4/day", "--json"])
     assert json.loads(plain.stdout)["price"] == nine(0.269105071)

@@ -13,6 +13,7 @@ from support.patience import SOON
 from unstale.cli.service import service_of
 from unstale.cli.settings import Settings
 from unstale.core.learning.state import WIDTH
+from unstale.ports import Listing
 from unstale.service.noise import BYTES, elements, members, noise, tried
 
 
@@ -52,6 +53,14 @@ def test_numbers_alone_can_be_left_out(kept: Kept) -> None:
     found = noise(kept.shelf, 1)
     assert found is not None
     assert found.offer == {"digits": True}
+
+
+def test_what_differs_in_a_listing_is_what_it_is_polled_for(kept: Kept) -> None:
+    """To leave numbers out of a sitemap would leave out its dates, and with them every signal."""
+    one = Listing("https://a.example/0", options={"collection": "sitemap"})
+    kept.store.add([one], kept.now, duplicates="replace")
+    lived(kept, lambda i: f"<url><loc>/a</loc><lastmod>2024-05-0{i + 1}</lastmod></url>", "application/xml")
+    assert noise(kept.shelf, 1) is None
 
 
 @pytest.mark.parametrize("polls", [2, 4])

@@ -17,6 +17,9 @@ function begin(stands) {
     step("See the first copies arrive", stands.engine.running ? "The engine runs: each source is polled once, then as often as pays." : "No engine runs yet: start one with: unstale run", "#/sources?sort=id&down=true", "All sources")));
 }
 
+// Collections that are shown.
+const COLLECTIONS = 20;
+
 export async function overview(place, context) {
   const parts = Object.fromEntries(["hero", "tiles", "curve", "work", "given", "collections", "worst"].map((name) => [name, h("div", {})]));
   let since = "1d";
@@ -90,9 +93,11 @@ export async function overview(place, context) {
     if (!context.current()) return;
     now(...known);
     const counts = stands.sources;
-    fill(parts.collections, stands.collections.length ? [h("h2", {}, "Collections"), h("p", { class: "muted" }, "One look at each tells about many sources."),
-      table("Collections", ["Collection", "State", "Members", "True signals", "Unsaid changes", "Listed every", "Polls saved a day"], stands.collections.map((one) => [
-        h("a", { href: `#/sources/${one.id}` }, one.address), one.state, count(one.members), percent(one.precision, 0), percent(one.silence, 0), span(one.interval), one.saved === null ? "" : count(Math.round(one.saved))]))] : []);
+    const more = stands.collections.length - COLLECTIONS;
+    parts.collections.parentNode.hidden = !stands.collections.length;
+    fill(parts.collections, stands.collections.length ? [h("h2", {}, "Collections"), h("p", { class: "muted" }, `One look at each tells about many sources.${more > 0 ? ` ${count(more)} more are told by unstale signals.` : ""}`),
+      table("Collections", ["Collection", "State", "Members", "True signals", "Changes signalled", "Late by", "Listed every", "Polls saved a day"], stands.collections.slice(0, COLLECTIONS).map((one) => [
+        one.id < 0 ? `${one.listing} ${one.address}` : h("a", { href: `#/sources/${one.id}` }, one.address), one.state, count(one.members), percent(one.precision, 0), percent(one.silence === null ? null : 1 - one.silence, 0), one.late ? span(one.late) : "", span(one.interval), one.saved === null ? "" : count(Math.round(one.saved))]))] : []);
     fill(parts.worst, h("h2", {}, "Most in need"), h("p", { class: "muted" }, `${many(counts.total, "source")}: ${count(counts.failing)} failing, ${count(counts.paused)} paused, ${count(counts.never_answered)} never answered. Expected age of a copy: ${span(stands.age)}.`),
       table("Sources most in need", ["Source", "Fresh", "Age", "Checked", "Next poll"], stands.worst.slice(0, 8).map((one) => [
         h("a", { href: `#/sources/${one.id}`, title: one.address }, short(one.options?.title || one.address)), percent(one.fresh, 0), span(one.age), ago(one.checked_at), due(one.due_at)]), "No sources yet."));
@@ -128,7 +133,7 @@ export async function overview(place, context) {
   const first = await Promise.all([course(), get("/api/v1/status", { known: true })]);
   if (!context.current()) return;
   fill(place, h("h1", {}, "Overview"), parts.hero, choose, parts.tiles, h("section", { class: "card" }, parts.curve),
-    h("section", { class: "card" }, parts.work), parts.collections, h("section", { class: "card" }, parts.worst), h("section", { class: "card" }, parts.given));
+    h("section", { class: "card" }, parts.work), h("section", { class: "card" }, parts.collections), h("section", { class: "card" }, parts.worst), h("section", { class: "card" }, parts.given));
   fill(parts.given, h("p", { class: "muted" }, "Asking what another budget would do…"));
   const failed = (into) => (error) => { if (context.current()) fill(into, h("p", { class: "muted" }, error.message)); };
   await fleet(first[1]);
