@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ MOST_EDITS = 10_000
 class FleetColumns:
     """All sources in columns, as they stand; row i of every column is source id `source[i]`, ids rising.
 
-    `beliefs` has one row of floats per source, zeros where none was recorded; `host` indexes `hosts`.
+    `beliefs` has one row of floats per source, zeros where none was recorded; `host` indexes `hosts`. Hosts and
+    failures may be whole numbers of any size, so that a large fleet takes little room.
     """
 
     source: NDArray[np.int64]
@@ -30,13 +31,13 @@ class FleetColumns:
     cost: Floats
     shortest: Floats
     longest: Floats
-    host: NDArray[np.int64]
+    host: NDArray[np.integer[Any]]
     hosts: tuple[str, ...]
     paused: NDArray[np.bool_]
     due: Floats
     last: Floats
     found: Floats
-    failures: NDArray[np.int64]
+    failures: NDArray[np.integer[Any]]
     beliefs: Floats
     settings: Mapping[str, bytes]
     price: Price | None
