@@ -11,6 +11,7 @@ of that.
 from __future__ import annotations
 
 import ctypes
+import mmap
 import re
 import sys
 from functools import cache
@@ -23,6 +24,8 @@ _MAPPED, _LARGE = -3, 2**20
 _HEAPS, _SHARED = -8, 2
 #: the file of the compiler, of which pages are let go of, and the advice that says so
 COMPILER, _NOT_NEEDED = "libllvmlite", 4
+#: so much more of files in memory is much: reading the code of a kernel needs a sixth of the compiler's, time and again
+MUCH = 12 * 2**20
 #: of a mapping: its addresses and whether it can be written to, and how many kilobytes of it are no longer the file's
 _PLACE, _OWN = re.compile(r"([0-9a-f]+)-([0-9a-f]+) r(.)"), re.compile(r"Anonymous: +(\d+)")
 
@@ -47,11 +50,23 @@ def give_back() -> None:
 
 
 def give_back_compiler() -> None:
-    """Give back what reading machine code has taken: what it has left, and the pages of the compiler's own code."""
-    if _library() is not None:
-        for begin, size in _read_only(COMPILER):
-            _library().madvise(ctypes.c_void_p(begin), ctypes.c_size_t(size), _NOT_NEEDED)
-        give_back()
+    """Give back what reading machine code has taken, once that is much: what it has left, and the compiler's pages."""
+    if _library() is None or _of_files() < _Given.least + MUCH:
+        return
+    for begin, size in _read_only(COMPILER):
+        _library().madvise(ctypes.c_void_p(begin), ctypes.c_size_t(size), _NOT_NEEDED)
+    give_back()
+    _Given.least = _of_files()
+
+
+class _Given:
+    """What was left in memory of pages of files when the compiler's were given back last."""
+
+    least = 0
+
+
+def _of_files() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[2]) * mmap.PAGESIZE
 
 
 @cache
