@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from unstale.core.learning.learner import Learner
+from unstale.keeper.living import GIVEN, learner_of
 from unstale.keeper.scheduler import Scheduler
 
 COUNT, DAY = 10_000, 86_400.0
@@ -50,3 +51,15 @@ def test_a_source_is_held_in_few_bytes() -> None:
     held = sum(column.nbytes for column in columns(scheduler, set()) if column.nbytes >= COUNT)
     assert scheduler.learner.columns.rows.nbytes == 152 * COUNT
     assert held <= MOST * COUNT, held / COUNT
+
+
+def test_what_is_given_for_good_is_not_held_twice() -> None:
+    def given() -> dict[str, np.ndarray]:
+        return {name: np.full(COUNT, 9.0 * DAY if name == "longest" else 0.5) for name in GIVEN}
+
+    listed, beliefs = given(), np.zeros((COUNT, 19))
+    copied, kept = (learner_of(DAY, listed, beliefs, "freshness", own=own) for own in (False, True))
+    for name in GIVEN:
+        assert np.shares_memory(getattr(kept.columns, name), listed[name])
+        assert not np.shares_memory(getattr(copied.columns, name), listed[name])
+        assert (getattr(kept.columns, name) == getattr(copied.columns, name)).all()
