@@ -14,6 +14,7 @@ import ctypes
 import mmap
 import re
 import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -51,12 +52,14 @@ def give_back() -> None:
 
 def give_back_compiler() -> None:
     """Give back what reading machine code has taken, once that is much: what it has left, and the compiler's pages."""
-    if _library() is None or _of_files() < _Given.least + MUCH:
-        return
-    for begin, size in _read_only(COMPILER):
-        _library().madvise(ctypes.c_void_p(begin), ctypes.c_size_t(size), _NOT_NEEDED)
-    give_back()
-    _Given.least = _of_files()
+    # Where the system does not tell what lies where, nothing is done.
+    with suppress(OSError):
+        if _library() is None or _of_files() < _Given.least + MUCH:
+            return
+        for begin, size in _read_only(COMPILER):
+            _library().madvise(ctypes.c_void_p(begin), ctypes.c_size_t(size), _NOT_NEEDED)
+        give_back()
+        _Given.least = _of_files()
 
 
 class _Given:

@@ -111,7 +111,7 @@ class Kernel(Generic[P, R]):
                 return (self._plain or self.py_func)(*args, **named)
         if not self._ran:
             self._ran = True
-            if _Way.told is not None:
+            if _Way.told is not None and not named:
                 self._tell(_Way.told, args)
         return cast(R, (self._made or self.machine_code)(*args, **named))
 
