@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +31,13 @@ class FleetColumns:
     cost: Floats
     shortest: Floats
     longest: Floats
-    host: NDArray[np.integer[Any]]
+    host: NDArray[np.integer]
     hosts: tuple[str, ...]
     paused: NDArray[np.bool_]
     due: Floats
     last: Floats
     found: Floats
-    failures: NDArray[np.integer[Any]]
+    failures: NDArray[np.integer]
     beliefs: Floats
     settings: Mapping[str, bytes]
     price: Price | None
