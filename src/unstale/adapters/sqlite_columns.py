@@ -12,7 +12,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import numpy as np
@@ -21,7 +21,7 @@ from unstale.adapters.sqlite_claims import column
 from unstale.adapters.sqlite_states import StoreConnection, carray
 from unstale.adapters.sqlite_tables import COST
 from unstale.core.checks import Floats
-from unstale.keeper.scheduler import Bits, Integers
+from unstale.keeper.scheduler import Bits, Integers, Wholes
 from unstale.ports import FleetColumns, Price, widened
 
 #: rows that are turned into columns at a time: more no longer fit the processor's cache
@@ -37,23 +37,41 @@ _LISTED, _MADE_OF = (
 PRICE = ", ".join(Price.__slots__)
 
 
+class _Whole(NamedTuple):
+    """What is whole numbers of sources, in columns."""
+
+    source: Integers
+    host: Wholes
+    paused: Wholes | Bits
+    failures: Wholes
+
+    def of(self, rows: slice | Bits) -> _Whole:
+        """Of some of them."""
+        return _Whole(self.source[rows], self.host[rows], self.paused[rows], self.failures[rows])
+
+
 def whole_fleet(db: StoreConnection, width: int) -> FleetColumns:
     """Everybody, ids rising. Inside a transaction."""
     count: int = db.execute("SELECT count(*) FROM sources").get
     usual: Any = db.execute(f"SELECT {_LISTED} FROM sources LIMIT 1").fetchone() or (0,) * 6
-    whole, numbers, beliefs = np.zeros((4, count), np.int64), np.zeros((8, count)), np.zeros((count, width))
-    whole[2], numbers[:5] = usual[0], np.array(usual[1:])[:, None]
+    # Small numbers in little room: a large fleet is in memory twice while it is taken over.
+    host, failures = np.zeros(count, np.int32), np.zeros(count, np.int32)
+    whole = _Whole(np.zeros(count, np.int64), host, np.zeros(count, np.bool_), failures)
+    # Each by itself: whoever goes on with one of them would hold all.
+    numbers = [np.full(count, one, np.float64) for one in (*usual[1:], 0.0, 0.0, 0.0)]
+    beliefs = np.zeros((count, width))
+    whole.paused[:] = usual[0]
     begin, last = 0, 0
     # What several statements read of a part stays in SQLite's cache between them: of the whole it would not.
     while len(part := _rows(db, "SELECT id, host FROM sources WHERE id > ? ORDER BY id LIMIT ?", (last, _PART), 2)):
         among, rows = (last, int(part[-1, 0])), slice(begin, begin + len(part))
-        whole[:2, rows] = part.T
-        _listed_otherwise(db, among, whole[:, rows], numbers[:, rows])
+        whole.source[rows], whole.host[rows] = part.T
+        _listed_otherwise(db, among, whole.of(rows), [values[rows] for values in numbers[:5]])
         begin, last = rows.stop, among[1]
     known = _known(db, whole, numbers, beliefs)
     if not known.all():
         # Of a damaged store: whoever is in one table alone is nobody.
-        whole, numbers, beliefs = whole[:, known], numbers[:, known], beliefs[known]
+        whole, numbers, beliefs = whole.of(known), [values[known] for values in numbers], beliefs[known]
     return _standing(db, whole, numbers, beliefs)
 
 
@@ -61,22 +79,24 @@ def _rows(db: apsw.Connection, asked: str, among: Sequence[Any], columns: int, k
     return np.fromiter(chain.from_iterable(db.execute(asked, among)), kind).reshape(-1, columns)
 
 
-def _listed_otherwise(db: apsw.Connection, among: tuple[int, int], whole: Integers, numbers: Floats) -> None:
+def _listed_otherwise(db: apsw.Connection, among: tuple[int, int], whole: _Whole, numbers: list[Floats]) -> None:
     """What is listed of those of a part who are listed otherwise than the first source is."""
     found = db.execute(
         f"SELECT id, {_LISTED} FROM sources WHERE id > ? AND id <= ? AND ({_MADE_OF}) IS NOT "
         f"(SELECT {_MADE_OF} FROM sources LIMIT 1) ORDER BY id",
         among,
     )
-    (which, paused), listed, _ = _read(found, whole.shape[1], 2, 5)
-    rows = np.searchsorted(whole[0], which)
-    whole[2, rows], numbers[:5, rows] = paused, listed
+    (which, paused), listed, _ = _read(found, len(whole.source), 2, 5)
+    rows = np.searchsorted(whole.source, which)
+    whole.paused[rows] = paused
+    for values, new in zip(numbers, listed, strict=True):
+        values[rows] = new
 
 
-def _known(db: StoreConnection, whole: Integers, numbers: Floats, beliefs: Floats) -> Bits:
+def _known(db: StoreConnection, whole: _Whole, numbers: list[Floats], beliefs: Floats) -> Bits:
     """What is known of everybody; of whom anything is."""
-    known, width = np.zeros(whole.shape[1], np.bool_), beliefs.shape[1]
-    places = db.places.each(whole[0])
+    known, width = np.zeros(len(beliefs), np.bool_), beliefs.shape[1]
+    places = db.places.each(whole.source)
     order = np.argsort(places, kind="stable")
     order = order[places[order] > 0]
     for begin in range(0, len(order), _PART):
@@ -91,7 +111,9 @@ def _known(db: StoreConnection, whole: Integers, numbers: Floats, beliefs: Float
         if len(times) < len(rows):
             # Of a damaged store: some are missing.
             rows = rows[np.isin(which, _rows(db, f"SELECT id FROM {among}", given, 1))]
-        known[rows], numbers[5:, rows] = True, times.T
+        known[rows] = True
+        for values, new in zip(numbers[5:], times.T, strict=True):
+            values[rows] = new
         # As text its bytes stay what they are, and texts are what SQLite joins.
         blobs, told, least, most, failing = db.execute(
             "SELECT CAST(group_concat(CAST(belief AS TEXT), '') AS BLOB), count(belief), min(length(belief)), "
@@ -99,7 +121,7 @@ def _known(db: StoreConnection, whole: Integers, numbers: Floats, beliefs: Float
             given,
         ).get
         if failing:
-            whole[3, rows] = _rows(db, f"SELECT failures FROM {among}", given, 1)[:, 0]
+            whole.failures[rows] = _rows(db, f"SELECT failures FROM {among}", given, 1)[:, 0]
         if told and not (told == len(rows) and least == most == 8 * width):
             each: Any = db.execute(f"SELECT belief FROM {among}", given).fetchall()
             blobs = _joined([belief for (belief,) in each], width)
@@ -115,7 +137,8 @@ def some_sources(db: StoreConnection, sources: Sequence[int], width: int) -> Fle
         "FROM carray(?) w CROSS JOIN sources s ON s.id = w.value CROSS JOIN states b ON b.id = place(s.id)",
         (column(sorted({int(source) for source in sources})),),
     ).fetchall()
-    return _standing(db, *_read(iter(rows), len(rows), 4, 8, width))
+    whole, numbers, beliefs = _read(iter(rows), len(rows), 4, 8, width)
+    return _standing(db, _Whole(*whole), numbers, beliefs)
 
 
 def _read(
@@ -147,15 +170,14 @@ def _joined(blobs: Sequence[bytes | None], width: int) -> bytes:
     return b"".join(widened(blob, width) for blob in blobs)
 
 
-def _standing(
-    db: apsw.Connection, whole: Iterable[Integers], numbers: Iterable[Floats], beliefs: Floats
-) -> FleetColumns:
+def _standing(db: apsw.Connection, whole: _Whole, numbers: Iterable[Floats], beliefs: Floats) -> FleetColumns:
     """Columns with the names of hosts, and what holds for all."""
     source, host, paused, failures = whole
     weight, cost, shortest, longest, listed, due, last, found = numbers
     # Hosts are numbered from 1 on without gaps, nearly: counting them takes a tenth of sorting.
     there = np.bincount(host, minlength=1) > 0
-    hosts, place = np.flatnonzero(there), np.cumsum(there)[host] - 1
+    hosts = np.flatnonzero(there)
+    place = (np.cumsum(there) - 1).astype(np.min_scalar_type(-len(hosts)))[host]
     names: Any = db.execute(
         "SELECT h.name FROM carray(?) w CROSS JOIN hosts h ON h.id = w.value", (column(hosts.tolist()),)
     )
@@ -163,13 +185,12 @@ def _standing(
     settings: dict[str, bytes] = dict(named)
     price: Any = db.execute(f"SELECT {PRICE} FROM prices ORDER BY id DESC LIMIT 1").fetchone()
     return FleetColumns(
-        # By itself: whoever goes on with the ids alone would hold all that was read beside them.
-        source.copy(),
+        source,
         weight,
         cost,
         shortest,
         longest,
-        place.astype(np.int64, copy=False),
+        place,
         tuple(name for (name,) in names),
         paused != 0,
         due,

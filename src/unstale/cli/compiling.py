@@ -9,6 +9,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
@@ -45,6 +46,7 @@ class Compiling:
                 self._child.kill()
 
     def _see_to_it(self) -> None:
+        from unstale.adapters.spare_memory import give_back
         from unstale.cli.rehearsal import rehearse
         from unstale.core.compiling import was_kept
         from unstale.core.learning.compiled import compiling_here, load
@@ -59,6 +61,9 @@ class Compiling:
                 return
             with compiling_here():
                 rehearse(self._objective)
+            # Whose rehearsal it was is nobody now, and would be looked for late: collections are rare in this process.
+            gc.collect()
+            give_back()
         except Exception as error:  # Who needs it compiles it, and hears of the fault if there is one.
             log("compiling_failed", {"error": repr(error)})
         if not self._closed:

@@ -134,10 +134,10 @@ def keep_fresh(
 
     `option` is a budget that was said with the command: the last word. `more` gives lines that the panel shows besides.
     """
-    from unstale.adapters.spare_memory import keep_none_spare
+    from unstale.adapters.spare_memory import give_back_compiler, keep_none_spare
     from unstale.cli.compose import Application, alone
     from unstale.cli.service import settled
-    from unstale.core.learning.compiled import BUSY_MANY, MANY, load_beside, load_for_many
+    from unstale.core.learning.compiled import BUSY_MANY, MANY, load_beside, load_for_many, tell_of_code
     from unstale.service.budget import sentence
 
     tell = _print_event if events else _quiet if console().is_terminal else _plain
@@ -149,6 +149,7 @@ def keep_fresh(
         # polled: batches are then large, and NumPy does those nearly as well.
         load_for_many(BUSY_MANY if budget.rate >= BUSY else MANY)
         keep_none_spare()
+        tell_of_code(give_back_compiler)
         application = Application(settings, tell, budget=budget.rate)
         load_beside(application.compiling.ready)
         heard: list[Stopping] = []
@@ -156,6 +157,7 @@ def keep_fresh(
             asyncio.run(_run(application, seconds, events, title, more, beside or Beside(), heard.append))
         finally:
             load_beside(None)
+            tell_of_code(None)
             for stopping in heard:
                 stopping.over()
     return application

@@ -99,17 +99,19 @@ class EngineConfig:
 
 
 def scheduler_of(
-    standing: FleetColumns, config: EngineConfig, now: float, host_limits: HostLimits
+    standing: FleetColumns, config: EngineConfig, now: float, host_limits: HostLimits, own: bool = False
 ) -> tuple[Scheduler, Integers]:
     """The scheduler of a fleet as it stands in a store, and the rows whose due times make no sense at this time.
 
-    They lie farther ahead than any wait: a clock has jumped since. They are due within their longest wait.
+    They lie farther ahead than any wait: a clock has jumped since. They are due within their longest wait. With `own`,
+    what sources are listed with is the scheduler's from then on, and is not copied: a large fleet is held once.
     """
     awake = ~standing.paused
     cost = float(standing.cost[awake].sum())
     scale = cost / config.budget if cost > 0.0 else 1.0
     given = {name: getattr(standing, name) for name in ("weight", "cost", "shortest", "longest")}
-    learner = learner_of(scale, given, standing.beliefs, config.objective, standing.settings.get("learner", b""))
+    state = standing.settings.get("learner", b"")
+    learner = learner_of(scale, given, standing.beliefs, config.objective, state, own=own)
     columns = learner.columns
     cap = np.array([host_limits.cap(host) if host else math.inf for host in standing.hosts])
     scheduler = Scheduler.of(

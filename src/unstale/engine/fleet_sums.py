@@ -20,7 +20,7 @@ from unstale.core.checks import Floats
 from unstale.core.learning.outlook import BelievedSources, Outlook
 from unstale.engine.summary import ComparedSources, Comparison, compare
 from unstale.frozen import dataclass
-from unstale.keeper.scheduler import Bits, Integers
+from unstale.keeper.scheduler import Bits, Integers, Wholes
 
 #: the setting in which an engine keeps the sums of its fleet
 SUMS = "sums"
@@ -36,13 +36,13 @@ class StandingSources(BelievedSources, Protocol):
     @property
     def paused(self) -> Bits: ...
     @property
-    def failures(self) -> Integers: ...
+    def failures(self) -> Wholes: ...
     @property
     def weight(self) -> Floats: ...
     @property
     def cost(self) -> Floats: ...
     @property
-    def host(self) -> Integers: ...
+    def host(self) -> Wholes: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ class LoadedFleet:
             self.amend(standing.settings, standing.hosts)
             before = self.scheduler.due_times()
             self.scheduler, late = await self._executor.aside(
-                scheduler_of, standing, self.config, now, self._host_limits
+                scheduler_of, standing, self.config, now, self._host_limits, True
             )
             self.scheduler.learner.siblings = siblings_of(names, standing.settings.get(SIBLINGS, b""))
             self.scheduler.asked_since(before)

@@ -18,7 +18,7 @@ from unstale.core.checks import Floats
 from unstale.core.learning.outlook import BelievedColumns, Outlook, even_freshness, evidence, outlook
 from unstale.core.learning.state import kept
 from unstale.frozen import dataclass
-from unstale.keeper.scheduler import Integers, Scheduler
+from unstale.keeper.scheduler import Scheduler, Wholes
 
 #: sources that are looked at to tell how the whole fleet stands
 ENOUGH = 20_000
@@ -38,7 +38,7 @@ class ComparedSources:
     settings: Mapping[str, bytes]
     weight: Floats
     cost: Floats
-    failures: Integers
+    failures: Wholes
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from unstale.engine.host_limits import HostLimits
 from unstale.engine.loading import LoadedFleet
 from unstale.engine.store_executor import StoreExecutor
 from unstale.frozen import dataclass
-from unstale.keeper.scheduler import Bits, Integers, Scheduler
+from unstale.keeper.scheduler import Bits, Integers, Scheduler, Wholes
 from unstale.ports import LEARNER, Clock, Store
 
 #: seconds between two sums at least, and times as long as one takes
@@ -67,10 +67,10 @@ class _HeldSources:
 
     source: Integers
     paused: Bits
-    failures: Integers
+    failures: Wholes
     weight: Floats
     cost: Floats
-    host: Integers
+    host: Wholes
     beliefs: Floats
     last: Floats
     found: Floats

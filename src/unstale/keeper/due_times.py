@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,5 +16,5 @@ class DueTimes(NamedTuple):
     ids: NDArray[np.int64]
     due: Floats
     answered: Floats
-    failures: NDArray[np.int64]
+    failures: NDArray[np.integer[Any]]
     asked: NDArray[np.bool_]

@@ -32,20 +32,23 @@ _NEW = {
 
 
 def learner_of(
-    scale: float, given: Mapping[str, Floats], beliefs: Floats, objective: str, state: bytes = b""
+    scale: float, given: Mapping[str, Floats], beliefs: Floats, objective: str, state: bytes = b"", *, own: bool = False
 ) -> Learner:
     """A learner of sources that have taught `beliefs`, and of a fleet whose shared state was kept.
 
-    `scale` is the mean interval at the budget; half-lives are counted in it, so they move with the fleet.
+    `scale` is the mean interval at the budget; half-lives are counted in it, so they move with the fleet. With `own`,
+    all that is `given` is the learner's from then on.
     """
+    longest = np.minimum(given["longest"], 1e300, out=given["longest"] if own else None)
     learner = Learner(
         len(given["weight"]),
         scale,
         weight=given["weight"],
         cost=given["cost"],
         shortest=given["shortest"],
-        longest=np.minimum(given["longest"], 1e300),
+        longest=longest,
         objective=objective,
+        own=own,
     )
     # A scheduler that an older version saved has rows without what polls said.
     missing = learner.columns.rows.shape[1] - beliefs.shape[1]
@@ -53,7 +56,7 @@ def learner_of(
     learner.columns = learner.columns._replace(rows=rows)
     columns = learner.columns
     # A shortest interval that somebody asked for is kept, however seldom it makes us look.
-    columns.longest[:] = np.maximum(columns.longest, columns.shortest)
+    np.maximum(columns.longest, columns.shortest, out=columns.longest)
     lives = learner.shared.half_lives.copy()
     if restore(learner, state):
         learner.shared.half_lives[:] = lives

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ class PressedRows:
 
     learner: Learner
     price: float
-    host: NDArray[np.int64]
+    host: NDArray[np.integer[Any]]
     #: how many times the price polls at each host pay
     surcharge: Floats
     #: without surcharges; the learner's own column as long as there were none

@@ -9,7 +9,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from unstale.keeper.paying import PaidRows
 from unstale.keeper.pressing import PressedRows
 
 Integers = NDArray[np.int64]
+#: whole numbers of any size
+Wholes = NDArray[np.integer[Any]]
 Bits = NDArray[np.bool_]
 
 #: sources beyond this many are thinned by how late they are, before it is asked what they are worth
@@ -39,9 +41,9 @@ class RowState(TypedDict, total=False):
 
     answered: Floats
     found: Floats
-    failures: Integers
+    failures: Wholes
     paused: Bits
-    host: Integers
+    host: Wholes
     cap: Floats
     #: whose costs somebody has stated: they are not learned
     stated: Bits
@@ -57,11 +59,13 @@ class FleetRows(PaidRows, PressedRows):
         count, none = len(ids), np.zeros(len(ids), np.int64)
         self.learner, self.ids, self.due_at = learner, ids, np.array(due, dtype=np.float64)
         self.answered = np.array(state.get("answered", np.full(count, -np.inf)), dtype=np.float64)
-        self.failures = state.get("failures", none).astype(np.int64)
+        # A large fleet has a few bytes less of each source: nobody fails two billion times.
+        self.failures = state.get("failures", none).astype(np.int32)
         self.paused = state.get("paused", np.zeros(count, np.bool_))
         self.stated = state.get("stated", np.zeros(count, np.bool_))
-        self.host = state.get("host", none)
-        self.cap = state.get("cap", np.full(int(self.host.max(initial=0)) + 1, np.inf))
+        host = state.get("host", none)
+        self.cap = state.get("cap", np.full(int(host.max(initial=0)) + 1, np.inf))
+        self.host: Wholes = host.astype(np.min_scalar_type(-len(self.cap)))
         self.surcharge = np.ones(len(self.cap))
         #: what collections tell of sources; None where there is no collection
         self.collected: Collected | None = None
@@ -74,8 +78,8 @@ class FleetRows(PaidRows, PressedRows):
         self.not_before = np.full(count, -np.inf)
         #: who was asked for before its time: due then, whatever the price is, until it is polled
         self.asked = np.zeros(count, np.bool_)
-        #: for how long what is known then stays all that a replica that we follow can tell
-        self.lasting = np.zeros(count)
+        #: for how long what is known then stays all that a replica that we follow can tell; one for all until we do
+        self.lasting: Floats = np.broadcast_to(0.0, count)
         #: any will do where nothing weighs, as long as it is one
         self.price = (learner.typical_price() if count else 0.0) or 1.0
         #: without surcharges; the learner's own column as long as there were none
@@ -184,11 +188,13 @@ class FleetRows(PaidRows, PressedRows):
             planned[answered] = self._after_answers(good, float(polled_at[answered].max()))
         if len(bad):
             planned[~answered] = self.learner.due_after_failures(
-                bad, ids[bad], polled_at[~answered], self.failures[bad], self.price
+                bad, ids[bad], polled_at[~answered], self.failures[bad].astype(np.int64), self.price
             )
         self.not_before[rows] = -np.inf if not_before is None else not_before
         self.asked[rows] = False
         if followed is not None and (followed.any() or self.lasting[rows].any()):
+            if not self.lasting.flags.writeable:
+                self.lasting = np.zeros(len(self.ids))
             self.lasting[rows] = 0.0
             self.lasting[rows[followed]] = np.maximum(self.not_before[rows] - polled_at, 0.0)[followed]
         due = self._awaited(rows, planned)

@@ -23,11 +23,11 @@ from unstale.errors import InputError, require, sentence
 from unstale.keeper.explaining import explained
 from unstale.keeper.named_fleet import NO_NUMBERS, NamedFleet, Source, remembered
 from unstale.keeper.outcomes import Answer, Outcome
-from unstale.keeper.rows import Bits, FleetRows, Integers, RowState
+from unstale.keeper.rows import Bits, FleetRows, Integers, RowState, Wholes
 from unstale.keeper.saving import Saved, read, written
 from unstale.keeper.spending import Allowance, per_second, seconds, seconds_to_next_look, usual_burst
 
-__all__ = ["Bits", "Integers", "Scheduler", "Source"]
+__all__ = ["Bits", "Integers", "Scheduler", "Source", "Wholes"]
 
 
 class Scheduler(NamedFleet):

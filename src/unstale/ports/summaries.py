@@ -22,7 +22,8 @@ MOST_EDITS = 10_000
 class FleetColumns:
     """All sources in columns, as they stand; row i of every column is source id `source[i]`, ids rising.
 
-    `beliefs` has one row of floats per source, zeros where none was recorded; `host` indexes `hosts`.
+    `beliefs` has one row of floats per source, zeros where none was recorded; `host` indexes `hosts`. Hosts and
+    failures may be whole numbers of any size, so that a large fleet takes little room.
     """
 
     source: NDArray[np.int64]
@@ -30,13 +31,13 @@ class FleetColumns:
     cost: Floats
     shortest: Floats
     longest: Floats
-    host: NDArray[np.int64]
+    host: NDArray[np.integer]
     hosts: tuple[str, ...]
     paused: NDArray[np.bool_]
     due: Floats
     last: Floats
     found: Floats
-    failures: NDArray[np.int64]
+    failures: NDArray[np.integer]
     beliefs: Floats
     settings: Mapping[str, bytes]
     price: Price | None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,7 @@ class SourceColumns:
     source: Rows
     by: Mapping[str, Floats]
     states: Mapping[str, Mask]
-    host: Rows
+    host: NDArray[np.integer[Any]]
     hosts: Mapping[str, int]
     names: Names
     store: ReadStore

@@ -175,3 +175,19 @@ def test_a_compiler_that_is_seen_to_elsewhere_holds_nobody_up(monkeypatch: pytes
 def twice(number: int) -> int:
     """Something without a twin."""
     return 2 * number
+
+
+def test_who_minds_memory_hears_of_code_before_it_is_run(
+    ways: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = list[int]()
+    learner, compiled_step = Learner(2, SECONDS), compiled.in_columns(all_passed._plain)(all_passed.py_func)
+    monkeypatch.setattr(compiled._Way, "told", lambda: heard.append(len(compiled_step.machine_code.signatures)))
+    given = np.array([1.0, 2.0]), np.array([1.0, 2.0]), 3.0, learner.timing
+    ways(False)
+    compiled_step(*given)
+    assert not heard
+    ways(True)
+    assert [compiled_step(*given).tolist() for _ in range(2)] == [[2.0, 1.0]] * 2
+    # When the compiler is there and when the code is, once for each kernel.
+    assert heard == [0, 1]

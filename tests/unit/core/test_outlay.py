@@ -70,7 +70,7 @@ def test_weights_that_a_host_presses_are_taken_as_they_are() -> None:
 
 def test_only_who_has_learned_is_looked_at_again() -> None:
     learner, now = fleet("freshness")
-    everybody, known, price = np.arange(COUNT), nothing_known(COUNT), learner.typical_price()
+    everybody, known, price = np.arange(COUNT), nothing_known(COUNT, False), learner.typical_price()
     room = scratch(len(learner.shared.half_lives))
 
     def looked(price: float) -> int:

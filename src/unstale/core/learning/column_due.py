@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unstale.core.checks import Floats
-from unstale.core.learning.column_beliefs import added, gathered, values
+from unstale.core.learning.column_beliefs import gathered, values
 from unstale.core.learning.column_steps import cost_until, factors, powers, turns, waits_in_columns, waits_in_turns
 from unstale.core.learning.exactly import exp, log
 from unstale.core.learning.mixture import Scratch, Shared
@@ -108,22 +108,22 @@ def look_again_in_columns(
     known: Outlay,
 ) -> int:
     """`look_again` in NumPy."""
-    x, said = math.log(price), np.empty(len(which))
-    for turn in turns(np.arange(len(which))):
-        said[turn] = added(np.ascontiguousarray(columns.rows[which[turn]].T))
+    x = math.log(price)
     last, power, even = columns.last[which], known.power[which], known.even[which]
     with np.errstate(all="ignore"):
         off = x - log(columns.weight[which] / columns.cost[which]) - known.at[which]
         beyond = (even >= columns.longest[which]) & (off > 0.0) | (even <= columns.shortest[which]) & (off < 0.0)
         enough = (power == 0.0) | (np.abs(power * off) <= NEAR) | beyond
-    again = np.flatnonzero(~((known.last[which] == last) & (known.said[which] == said) & enough))
-    which, said = which[again], said[again]
+    again = np.flatnonzero(~((known.last[which] == last) & enough))
+    which = which[again]
     for turn, pause, beliefs in waits_in_turns(which, price, columns, shared, timing):
         i = which[turn]
         even, weight = columns.interval[i], columns.weight[i]
         scale = factors(i, columns, timing) if shared.harm.scale_free else np.ones(len(i))
         worth, slope = values(beliefs, shared, scale * even)
-        known.last[i], known.said[i], known.even[i], known.ratio[i] = columns.last[i], said[turn], even, pause / even
+        known.last[i], known.even[i] = columns.last[i], even
+        if len(known.ratio):
+            known.ratio[i] = pause / even
         pays = (weight > 0.0) & (worth > 0.0) & (slope > 0.0)
         known.power[i] = np.where(pays, worth / (slope * scale * even), 0.0)
         where = log(worth)
@@ -152,7 +152,7 @@ def outlay_in_columns(
         moved = power[some] * (x - log(columns.weight[i] / columns.cost[i]) - known.at[i])
         even[some] *= exp(np.minimum(np.maximum(moved, -FAR), FAR))
         even[some] = np.minimum(np.maximum(even[some], shortest[some]), longest[some])
-        pause = known.ratio[which] * even * (1.0 + jitter * spreads(numbers, last))
+        pause = (known.ratio[which] * even if len(known.ratio) else even) * (1.0 + jitter * spreads(numbers, last))
         bounded = np.minimum(np.maximum(pause, shortest), longest)
         due = np.maximum(now, last + bounded - columns.head_start[which])
         return cost_until(which, due, until, even, columns)

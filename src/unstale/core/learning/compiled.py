@@ -46,6 +46,8 @@ class _Way:
     many = math.inf
     #: asked to see to it that it is loaded, by who must not wait for that; None: it is loaded by who calls
     ask: Callable[[], object] | None = None
+    #: told that machine code of one more kernel was made or read
+    told: Callable[[], object] | None = None
 
 
 class _Here(threading.local):
@@ -73,6 +75,11 @@ def load_beside(ask: Callable[[], object] | None) -> None:
     _Way.ask = ask
 
 
+def tell_of_code(told: Callable[[], object] | None) -> None:
+    """From now on `told` hears when the compiler has the code of another kernel: what that took besides can go then."""
+    _Way.told = told
+
+
 @contextmanager
 def compiling_here() -> Iterator[None]:
     """Whatever this thread calls is compiled, or read from what was kept; others go on as they did."""
@@ -91,6 +98,7 @@ class Kernel(Generic[P, R]):
     ) -> None:
         self.py_func, self._plain, self._row, self._options = function, plain, row, options or {}
         self._made: Any = None
+        self._ran = False
         # Named, documented and found as the function is.
         update_wrapper(self, function)
 
@@ -101,7 +109,19 @@ class Kernel(Generic[P, R]):
             # Who has no twin must wait, but nobody else.
             if not self._put_off() and not load():
                 return (self._plain or self.py_func)(*args, **named)
+        if not self._ran:
+            self._ran = True
+            if _Way.told is not None and not named:
+                self._tell(_Way.told, args)
         return cast(R, (self._made or self.machine_code)(*args, **named))
+
+    def _tell(self, told: Callable[[], object], args: tuple[Any, ...]) -> None:
+        """Have the compiler, then the code for these, and say so each time: running it may need the room."""
+        from numba import typeof
+
+        told()
+        self.machine_code.compile(tuple(map(typeof, args)))
+        told()
 
     def _afforded(self, args: tuple[Any, ...]) -> bool:
         """Whether the plain way costs less than loading the compiler, with all that it has cost so far."""

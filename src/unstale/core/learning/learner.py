@@ -85,13 +85,19 @@ class Learner:
         shortest: ArrayLike | None = None,
         longest: ArrayLike | None = None,
         objective: str = "freshness",
+        own: bool = False,
     ) -> None:
+        """With `own`, columns that are given belong to the learner from then on, and are not copied."""
         scale = number("mean_interval", mean_interval, above=0, most=LARGEST)
         harm = harm_of(objective_of(objective, day=DAY), scale)
 
         def column(name: str, given: ArrayLike) -> Floats:
             most = LARGEST if name in ("weight", "cost") else None
-            return np.broadcast_to(numbers(name, given, least=0, most=most), (sources,)).astype(np.float64)
+            x = numbers(name, given, least=0, most=most)
+            return x if own and x.shape == (sources,) else np.broadcast_to(x, (sources,)).astype(np.float64)
+
+        soonest = column("shortest", 0.0 if shortest is None else shortest)
+        latest = column("longest", EXPLORE * scale if longest is None else longest)
 
         self.scale, self.objective = scale, objective
         self.columns = LearnerColumns(
@@ -102,8 +108,8 @@ class Learner:
             head_start=np.zeros(sources),
             weight=column("weight", weight),
             cost=column("cost", cost),
-            shortest=np.maximum(column("shortest", 0.0 if shortest is None else shortest), EAGER * scale),
-            longest=np.minimum(column("longest", EXPLORE * scale if longest is None else longest), EXPLORE * scale),
+            shortest=np.maximum(soonest, EAGER * scale, out=soonest),
+            longest=np.minimum(latest, EXPLORE * scale, out=latest),
         )
         self.shared = Shared(np.array([1.0, scale]), scale * np.array(HALF_LIVES), np.zeros(len(HALF_LIVES)), harm)
         self.timing = SharedTiming(
@@ -195,7 +201,8 @@ class Learner:
         if self.siblings is not None:
             self.siblings.renew(self.columns, self.shared)
         step = -(-len(which) // _PRICED) or 1
-        which = which[::step]
+        # By themselves: who keeps the rest keeps a number of everybody.
+        which = np.ascontiguousarray(which[::step])
         wanted = max(number("cost", cost, least=0), 1e-9) / step
         x, centre, close = math.log(guess), math.log(self.typical_price()), min(0.5 / (step * wanted), 0.1)
         known = self._remembered() if len(which) > _FEW else None
@@ -224,8 +231,8 @@ class Learner:
     def _remembered(self) -> Outlay:
         """What price_for knows of sources; nothing, once what they share is another."""
         clock, bursts = self.timing.clock, self.timing.bursts
-        if self._known is None:
-            self._known = nothing_known(len(self.columns.last)), clock, bursts, b""
+        if self._known is None or self._known[1].trusted != clock.trusted:
+            self._known = nothing_known(len(self.columns.last), clock.trusted), clock, bursts, b""
         elif self._known[1] is not clock or self._known[2] is not bursts:
             # In the same room, which is large.
             self._known = self._known[0], clock, bursts, b""

@@ -24,22 +24,22 @@ from unstale.core.learning.reach import FAR, NEAR
 
 
 class Outlay(NamedTuple):
-    """What is remembered of every source: NaN before it was looked at."""
+    """What is remembered of every source."""
 
-    #: its last answer and the sum of its belief then: others mean that it has learned
+    #: its last answer then, NaN before it was looked at: another one means that it has learned
     last: Floats
-    said: Floats
     #: the interval, the logarithm of the price at which it is that, and the exponent; 0 where the price moves nothing
     even: Floats
     at: Floats
     power: Floats
-    #: the wait after its last answer, in intervals
+    #: the wait after its last answer, in intervals; nothing where that is one for all, as without a week's clock
     ratio: Floats
 
 
-def nothing_known(sources: int) -> Outlay:
-    """Nobody was looked at."""
-    return Outlay(*np.full((6, sources), np.nan))
+def nothing_known(sources: int, clocked: bool) -> Outlay:
+    """Nobody was looked at; `clocked` says whether a week's clock is trusted."""
+    even, at, power = (np.empty(sources) for _ in range(3))
+    return Outlay(np.full(sources, np.nan), even, at, power, np.empty(sources if clocked else 0))
 
 
 @in_columns(look_again_in_columns)
@@ -55,8 +55,7 @@ def look_again(
     """Look at those of these sources of whom too little is known at a price; how many they were."""
     looked, x = 0, math.log(price)
     for i in which:
-        said = columns.rows[i].sum()
-        if known.last[i] == columns.last[i] and known.said[i] == said:
+        if known.last[i] == columns.last[i]:
             if known.power[i] == 0.0:
                 continue
             off = x - math.log(columns.weight[i] / columns.cost[i]) - known.at[i]
@@ -73,7 +72,9 @@ def look_again(
         if timing.bursts.trusted and shared.harm.scale_free and math.isfinite(columns.last[i]):
             scale = timing.bursts.factor[span(timing.bursts, columns.last[i] - columns.found[i])]
         worth, slope = value(at, shared, scale * even)
-        known.last[i], known.said[i], known.even[i], known.ratio[i] = columns.last[i], said, even, pause / even
+        known.last[i], known.even[i] = columns.last[i], even
+        if len(known.ratio):
+            known.ratio[i] = pause / even
         known.at[i], known.power[i] = 0.0, 0.0
         if columns.weight[i] > 0.0 and worth > 0.0 and slope > 0.0:
             known.power[i] = worth / (slope * scale * even)
@@ -107,7 +108,9 @@ def outlay(
             moved = known.power[i] * (x - math.log(columns.weight[i] / columns.cost[i]) - known.at[i])
             even *= math.exp(min(max(moved, -FAR), FAR))
             even = min(max(even, columns.shortest[i]), columns.longest[i])
-        pause = known.ratio[i] * even * (1.0 + jitter * spread(numbers[k], last))
+        pause = even * (1.0 + jitter * spread(numbers[k], last))
+        if len(known.ratio):
+            pause = known.ratio[i] * even * (1.0 + jitter * spread(numbers[k], last))
         due = max(now, last + min(max(pause, columns.shortest[i]), columns.longest[i]) - columns.head_start[i])
         if due < until:
             # The first wait depends on the hour, those after it are about even.
