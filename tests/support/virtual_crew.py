@@ -177,8 +177,12 @@ class SharedMemory(MemoryStore):
     def trust(self, collections: Sequence[int] | None = None) -> list[Trust]:
         return [one for n, one in sorted(self.kept_trust.items()) if collections is None or n in collections]
 
-    def keep_trust(self, learned: Sequence[Trust], before: Sequence[float], now: Sequence[float]) -> list[float]:
+    def keep_trust(
+        self, owner: str, learned: Sequence[Trust], before: Sequence[float], now: Sequence[float]
+    ) -> list[float]:
         for one in learned:
+            if one.collection > 0 and self.owners.get(self.shard(one.collection)) != owner:
+                continue
             known = self.kept_trust.get(one.collection, one)
             self.kept_trust[one.collection] = one if one.counts else one._replace(counts=known.counts)
         known = json.loads(self.kept_trust.setdefault(0, Trust(0, json.dumps(list(before)))).state)

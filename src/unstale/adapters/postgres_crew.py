@@ -218,9 +218,13 @@ class PostgresCrew(PostgresStore):
         """What was kept last of these collections, or of all; number 0 is what was learned of all together."""
         return self.at_once(lambda db: postgres_members.trust(db, collections))
 
-    def keep_trust(self, learned: Sequence[Trust], before: Sequence[float], now: Sequence[float]) -> list[float]:
-        """Keep what was learned of collections, and add what was learned of all together since it was `before`; all."""
-        return self._write(lambda db, again: postgres_members.keep_trust(db, learned, now if again else before, now))
+    def keep_trust(
+        self, owner: str, learned: Sequence[Trust], before: Sequence[float], now: Sequence[float]
+    ) -> list[float]:
+        """Keep what was learned of collections that one holds; add what was of all since it was `before`: the sum."""
+        return self._write(
+            lambda db, again: postgres_members.keep_trust(db, owner, learned, now if again else before, now)
+        )
 
     def claimed(self) -> list[int]:
         """The sources that somebody is polling now."""

@@ -53,13 +53,16 @@ def trust(db: Connection, collections: Sequence[int] | None) -> list[Trust]:
     return [Trust(collection, state, bytes(counts)) for collection, state, counts in rows]
 
 
-def keep_trust(db: Connection, learned: Sequence[Trust], before: Sequence[float], now: Sequence[float]) -> list[float]:
-    """Keep what was learned of collections, and add what was learned of all together; inside a transaction."""
+def keep_trust(
+    db: Connection, owner: str, learned: Sequence[Trust], before: Sequence[float], now: Sequence[float]
+) -> list[float]:
+    """Keep what was learned of collections that one holds, and add what was of all together; inside a transaction."""
     from unstale.keeper.followed import added  # who only reads needs nothing of signals
 
     query = (
         "INSERT INTO trust SELECT %s::bigint, %s, %s::bytea "
-        "WHERE %s <= 0 OR EXISTS (SELECT 1 FROM sources WHERE id = %s) ON CONFLICT (collection) DO UPDATE SET "
+        "WHERE %s <= 0 OR EXISTS (SELECT 1 FROM schedule w JOIN hosts h ON h.id = w.site JOIN shards d "
+        f"ON d.shard = {OF_SOURCE} WHERE w.source = %s AND d.owner = %s) ON CONFLICT (collection) DO UPDATE SET "
         "state = excluded.state, counts = CASE WHEN excluded.counts = '' THEN trust.counts ELSE excluded.counts END"
     )
     db.execute("INSERT INTO trust VALUES (0, %s) ON CONFLICT DO NOTHING", (json.dumps(list(before)),))
@@ -68,7 +71,7 @@ def keep_trust(db: Connection, learned: Sequence[Trust], before: Sequence[float]
     db.execute("UPDATE trust SET state = %s WHERE collection = 0", (json.dumps(whole),))
     # In the order of their numbers: nobody waits for one who waits for him.
     with db.cursor() as cursor:
-        cursor.executemany(query.encode(), [(*row, row.collection, row.collection) for row in sorted(learned)])
+        cursor.executemany(query.encode(), [(*row, row.collection, row.collection, owner) for row in sorted(learned)])
     return whole
 
 

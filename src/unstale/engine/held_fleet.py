@@ -66,7 +66,7 @@ class HeldFleet(LoadedFleet):
         self._told_state, self._state, self._scale = b"", b"", 0.0
         self._follow_at, self._demand = -math.inf, HeldDemand()
         #: what collections tell
-        self.signals = HeldSignals(executor, clock)
+        self.signals = HeldSignals(executor, config.owner, clock)
         #: all that was ever put into the bucket beside the share
         self.credited = 0.0
         #: sources that were sent away from a busy host since they were polled last, in that order

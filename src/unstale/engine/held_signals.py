@@ -49,8 +49,8 @@ class HeldMembers:
 class HeldSignals:
     """Collections of the shards that a worker holds, as its scheduler knows them."""
 
-    def __init__(self, executor: StoreExecutor[SharedStore], clock: Clock) -> None:
-        self._executor, self._clock = executor, clock
+    def __init__(self, executor: StoreExecutor[SharedStore], owner: str, clock: Clock) -> None:
+        self._executor, self._owner, self._clock = executor, owner, clock
         #: what was learned of all together, as it was told last
         self._fleet: Sequence[float] = ()
         #: what was kept last of each, and whether with its counts
@@ -83,7 +83,7 @@ class HeldSignals:
         begun, counting = self._clock.now(), whole or now >= self._count_at
         learned = list[Trust]()
         for place, number in enumerate(collected.numbers):
-            if number < 0 and not collected.worth_of(place).members:
+            if number < 0 and not collected.tells_of(place):
                 continue
             state, (before, counted) = json.dumps(collected.learned_of(place)), self._kept.get(number, ("", False))
             if state != before or (counting and not counted):
@@ -91,7 +91,8 @@ class HeldSignals:
         fleet = collected.fleet.tolist()
         known = self._fleet or [0.0] * len(fleet)
         if learned or fleet != known:
-            self._fleet = await self._executor.do(lambda store: store.keep_trust(learned, known, fleet))
+            owner = self._owner
+            self._fleet = await self._executor.do(lambda store: store.keep_trust(owner, learned, known, fleet))
             collected.fleet[:] = np.array(self._fleet)
             self._kept |= {one.collection: (one.state, counting) for one in learned}
         self._keep_at = now + max(KEEP, PART * (self._clock.now() - begun))

@@ -159,7 +159,7 @@ class Collected(FollowedSignals):
         counts = zip(self.members.hits[some].tolist(), self.members.tries[some].tolist(), strict=True)
         precise = [own_precision(hits, tries, shared) for hits, tries in counts]
         return Worth(
-            len(whole) + int((self.overlap.of == g).sum()),
+            self.tells_of(g),
             bool(columns.trusted[g]),
             bool(columns.used[g]),
             unproven(g, columns),

@@ -45,6 +45,10 @@ class FollowedSignals(PushedSignals):
         self.half_lives()
         self._look_ahead()
 
+    def tells_of(self, g: int) -> int:
+        """How many members a collection or channel has."""
+        return int(self.starts[g + 1] - self.starts[g]) + int((self.overlap.of == g).sum())
+
     def pace(self) -> ListingPace:
         """How often listings are polled, for those who hold them."""
         new = float(self.pause[self._on_probation()].max(initial=0.0))

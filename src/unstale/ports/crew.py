@@ -112,7 +112,8 @@ class Parts(Protocol):
 class SharedSignals(Protocol):
     """What collections tell workers: whoever holds a collection holds those of its members that are in its own shard.
 
-    Promises: what is kept of a collection is what was said last; what is kept of all together adds up, whoever says it.
+    Promises: what is kept of a collection is what its holder said last; what is kept of all together adds up, whoever
+    says it.
     """
 
     def members_together(self, owner: str | None = None) -> list[CollectionMember]:
@@ -121,8 +122,10 @@ class SharedSignals(Protocol):
     def trust(self, collections: Sequence[int] | None = None) -> list[Trust]:
         """What was kept last of these collections, or of all; number 0 is what was learned of all together."""
 
-    def keep_trust(self, learned: Sequence[Trust], before: Sequence[float], now: Sequence[float]) -> list[float]:
-        """Keep what was learned of collections, and add what was learned of all together since it was `before`; all."""
+    def keep_trust(
+        self, owner: str, learned: Sequence[Trust], before: Sequence[float], now: Sequence[float]
+    ) -> list[float]:
+        """Keep what was learned of collections that one holds; add what was of all since it was `before`: the sum."""
 
 
 class SharedStore(Store, Crew, Shards, Parts, SharedSignals, Protocol):
