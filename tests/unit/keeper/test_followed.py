@@ -83,6 +83,13 @@ def test_a_listing_that_fails_is_left_aside_by_its_holder() -> None:
     assert mine.collections.trusted[0]
 
 
+def test_who_is_on_trial_is_listed_as_often_as_whoever_plans_says() -> None:
+    _, mine = part(sources(0), [0])
+    mine.collections.credit[0] = -5.0
+    spent = mine.follow(100.0, np.zeros(PAGES + 1, np.bool_), mine.pace()._replace(trial=5000.0))
+    assert (mine.collections.trusted[0], mine.intervals()[0], spent) == (False, 5000.0, 1.0 / 5000.0)
+
+
 def test_nobody_is_judged_by_what_changed_before_he_was_asked() -> None:
     def credit(since: float) -> float:
         learner, mine = part(sources(0), [0])
