@@ -107,6 +107,18 @@ def test_nobody_is_judged_by_what_changed_before_he_was_asked() -> None:
     assert credit(NOW - 1000.0) < -4.0
 
 
+def test_who_is_told_of_what_is_known_already_is_due_now_if_a_poll_of_it_pays() -> None:
+    learner, mine = part(sources(0), [0])
+    last = learner.columns.last.copy()
+    scheduler = Scheduler.of(learner, sources(0), due=np.full(PAGES + 1, NOW + 500.0), answered=last)
+    scheduler.collected, scheduler.price = mine, 10.0
+    mine.follow(scheduler.price, np.zeros(PAGES + 1, np.bool_), mine.pace())
+    # It was listened to only a moment ago: copies may be old by anything before.
+    mine.go_on({0: NOW})
+    assert scheduler.hear(0, NOW, np.array([1]), last[1:2] - 50.0).tolist() == [1]
+    assert scheduler.due_at[1] == NOW
+
+
 def test_what_holders_have_kept_comes_over_what_was_published() -> None:
     members = [CollectionMember(1, n, str(n), 5.0) for n in (2, 3)]
     scheduler = Scheduler.of(Learner(3, SCALE), np.array([1, 2, 3]), due=np.zeros(3))
