@@ -119,7 +119,7 @@ def test_sketches_that_heard_of_polls_are_those_of_the_fleet_as_it_stands(store:
         entries, *_ = entries_of(scheduler, batch)
         assert all(store.record(entries))
         learning.recorded([claim.source for claim in claims], 0, 0.0)
-        store.tally(learning.tally())
+        store.tally(learning.polls.take())
         parts.take_up(unpacked(store.tallies()))
         assert store.tallies() == []
         await sketched(anew)

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unstale.adapters import postgres_claims, postgres_hosts, postgres_parts, postgres_shards
+from unstale.adapters import postgres_claims, postgres_hosts, postgres_members, postgres_parts, postgres_shards
 from unstale.adapters.postgres_asked import AskedMemory
 from unstale.adapters.postgres_columns import columns_of
 from unstale.adapters.postgres_link import server_time
@@ -20,7 +20,20 @@ from unstale.adapters.postgres_schema import PLANNING, Connection
 from unstale.adapters.postgres_shelf import GONE, NOW
 from unstale.adapters.postgres_store import PostgresStore
 from unstale.keeper.shares import Account, granted, settled, spare_in, wanted_shares
-from unstale.ports import Census, Claim, CrewMember, Entry, FleetColumns, Grant, HeldShards, HostWord, Lesson, Price
+from unstale.listings.records import CollectionMember
+from unstale.ports import (
+    Census,
+    Claim,
+    CrewMember,
+    Entry,
+    FleetColumns,
+    Grant,
+    HeldShards,
+    HostWord,
+    Lesson,
+    Price,
+    Trust,
+)
 
 #: seconds that the clocks of a worker and its server may be apart when one says that a source is due
 APART = 1.0
@@ -196,6 +209,22 @@ class PostgresCrew(PostgresStore):
             ], spare_in(left, accounts)
 
         return self._write(work)
+
+    def members_together(self, owner: str | None = None) -> list[CollectionMember]:
+        """Members in the shards of their collections, by collection and source; of all, or of the shards one holds."""
+        return self.at_once(lambda db: postgres_members.in_own_shard(db, owner))
+
+    def trust(self, collections: Sequence[int] | None = None) -> list[Trust]:
+        """What was kept last of these collections, or of all; number 0 is what was learned of all together."""
+        return self.at_once(lambda db: postgres_members.trust(db, collections))
+
+    def keep_trust(
+        self, owner: str, learned: Sequence[Trust], before: Sequence[float], now: Sequence[float]
+    ) -> list[float]:
+        """Keep what was learned of collections that one holds; add what was of all since it was `before`: the sum."""
+        return self._write(
+            lambda db, again: postgres_members.keep_trust(db, owner, learned, now if again else before, now)
+        )
 
     def claimed(self) -> list[int]:
         """The sources that somebody is polling now."""

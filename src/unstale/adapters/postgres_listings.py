@@ -92,6 +92,7 @@ def forgotten(db: Connection, sources: Sequence[int]) -> tuple[int, int]:
     )
     for table in ("copies", "entries", "beliefs", "schedule", "checkpoints"):
         db.execute(f"DELETE FROM {table} WHERE source = ANY(%s)".encode(), (which,))
+    db.execute("DELETE FROM trust WHERE collection = ANY(%s)", (which,))
     gone = db.execute("DELETE FROM sources WHERE id = ANY(%s)", (which,)).rowcount
     return gone, ended
 

@@ -190,10 +190,17 @@ CREATE INDEX owned ON batches(owner);
 CREATE INDEX strays ON batches(id) WHERE stray;
 """
 
+_V14 = """
+-- what whoever holds a collection has learned of it, and counted of its members; 0: of all together; below: of channels
+CREATE TABLE trust(
+    collection bigint PRIMARY KEY, state text NOT NULL, counts bytea NOT NULL DEFAULT ''
+) WITH (fillfactor = 50);
+"""
+
 #: what a poll of a source costs: what is stated, or what was found
 COST = "CASE WHEN cost = 1 THEN coalesce(learned, cost) ELSE cost END"
 #: shards of a store, and that of a source: its host's, or one by its own number where it has no host
 SHARDS = 1024
 OF_SOURCE = "CASE WHEN h.name = '' THEN (w.source & 1023)::integer ELSE h.shard END"
 #: the step from version i to version i + 1
-MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7, _V8, _V9, _V10, _V11, _V12, _V13)
+MIGRATIONS: tuple[str, ...] = (_V1, _V2, _V3, _V4, _V5, _V6, _V7, _V8, _V9, _V10, _V11, _V12, _V13, _V14)

@@ -109,7 +109,7 @@ def add(
         if not dry_run:
             _collect(meant, settings)
     if collections and is_shared(settings.store):
-        click.echo("their members come and go by them; workers do not plan polls by what they say of members")
+        click.echo("their members come and go by them; workers plan polls by what one says of members at its own host")
     if addresses or lists:
         _add(addresses, lists, settings, fields, weigh, keep_good, replace, dry_run)
 

@@ -27,9 +27,10 @@ def signals(as_json: bool, config: str | None, store: str | None) -> None:
 
     A collection is new until polls of its members have shown what its signals are worth; then it is used, trusted
     (but at today's price a listing poll does not pay), unproven (nothing has shown yet what its word is worth) or not
-    believed. Of workers that share a store only its members come and go by it. What is pushed (hints, WebSub, webhooks)
-    is told the same way, a line for each channel. "True" is the share of its signals after which a poll found a change,
-    "signalled" the share of changes that it told of, "late" how long after a change it may tell.
+    believed. Where workers share a store, and its members are at other hosts than itself, only these come and go by it.
+    What is pushed (hints, WebSub, webhooks) is told the same way, a line for each channel. "True" is the share of its
+    signals after which a poll found a change, "signalled" the share of changes that it told of, "late" how long after
+    a change it may tell.
 
     \b
       unstale signals

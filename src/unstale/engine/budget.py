@@ -62,5 +62,8 @@ def spare_of(crew: Sequence[CrewMember], purse: float, cost: float) -> float:
 
     With the purse their buckets are one: what runs over in one is another's.
     """
+    most, aside = (sum(one.facts.get(name, 0.0) for one in crew) for name in ("most_aside", "aside"))
     burst, rate = sum(one.burst for one in crew), sum(one.share for one in crew)
-    return sum(one.level for one in crew) + purse - left_over(burst, rate, cost)
+    left = left_over(max(burst - most, 0.0), rate, cost)
+    # What is put aside for polls that listings will bring is not spare.
+    return sum(one.level for one in crew) + purse - left - min(aside, burst - left)

@@ -181,3 +181,13 @@ class Jumps:
 def jumps_of(clock: Clock) -> Callable[[], float]:
     """By how much a clock was set since the start; clocks of other makes never are."""
     return clock.jumped if isinstance(clock, (SystemClock, SharedClock)) else lambda: 0.0
+
+
+async def rest(clock: Clock, stop: asyncio.Event, seconds: float) -> None:
+    """Let so many seconds pass, or less if `stop` is set."""
+    waits = {asyncio.ensure_future(clock.sleep(seconds)), asyncio.ensure_future(stop.wait())}
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for one in waits:
+            one.cancel()

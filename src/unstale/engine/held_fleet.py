@@ -19,23 +19,22 @@ from unstale.core.checks import Floats
 from unstale.core.learning.state import WIDTH, restore
 from unstale.engine.config import EngineConfig, scheduler_of
 from unstale.engine.contracts import promised
-from unstale.engine.held_demand import HeldDemand, waiting
+from unstale.engine.held_demand import HeldDemand
 from unstale.engine.held_following import followed
 from unstale.engine.held_host_limits import HeldHostLimits
-from unstale.engine.lessons import tallied
+from unstale.engine.held_signals import HeldMembers, HeldSignals
+from unstale.engine.lessons import Untold
 from unstale.engine.loading import LoadedFleet
 from unstale.engine.published_plan import PublishedPlan
 from unstale.engine.pushing import still_hinted
 from unstale.engine.said_settings import SAID, fields_said
 from unstale.engine.store_executor import StoreExecutor
-from unstale.engine.tallies import packed, standing_of
-from unstale.keeper.scheduler import Integers, Scheduler
+from unstale.engine.tallies import UntoldPolls
+from unstale.keeper.scheduler import Scheduler
 from unstale.keeper.spending import seconds_to_next_look
 from unstale.logs import Tell
 from unstale.ports import LEARNER, Clock, Grant, SharedStore
 
-#: batches of which a worker remembers how sources stood, until it can tell: parts are read anew in any case
-MOST_TALLIES = 100
 #: seconds between two looks at due times at least, and times as long as one took
 FOLLOW, PART = 1.0, 20.0
 #: the share by which the mean interval may move before the fleet is read anew
@@ -65,22 +64,23 @@ class HeldFleet(LoadedFleet):
         self.lost, self._reading = True, False
         #: the shared state that was told last, and the one that is gone by; the mean interval that is
         self._told_state, self._state, self._scale = b"", b"", 0.0
-        self._passed_on: Floats | None = None
-        self._follow_at, self._demand, self._unsent = -math.inf, HeldDemand(), np.zeros(1)
+        self._follow_at, self._demand = -math.inf, HeldDemand()
+        #: what collections tell
+        self.signals = HeldSignals(executor, config.owner, clock)
         #: all that was ever put into the bucket beside the share
         self.credited = 0.0
         #: sources that were sent away from a busy host since they were polled last, in that order
         self.sent: dict[int, None] = {}
-        #: the rows of a batch with how they stood before it, and what is to be told of batches
-        self._batch: tuple[Integers, Floats] | None = None
-        self._tallies: list[bytes] = []
+        #: how sources stood before and after polls, and what these have taught, as far as nobody was told yet
+        self.polls, self.untold = UntoldPolls(), Untold()
 
     def hear(self, plan: PublishedPlan, grant: Grant, epochs: Mapping[int, int], state: bytes) -> bool:
         """What a sign of life brought; whether a shard was lost or taken."""
+        self.outdated |= (plan.listings is None) != (self.plan.listings is None)
         self.plan, self._told_state = plan, state
         # What came in until now came in by the share of before.
         self.bucket.level(self._clock.now())
-        self.bucket.set(grant.share, plan.burst_of(grant.share))
+        self.bucket.set(grant.share, plan.burst_of(grant.share, self.scheduler.put_aside()))
         self.bucket.credit(max(grant.credit - self.credited, 0.0))
         self.credited = grant.credit
         self.outdated |= abs(plan.scale - self._scale) > MOVED * self._scale
@@ -110,9 +110,15 @@ class HeldFleet(LoadedFleet):
         epochs, self.outdated, self._reading = self.epochs, False, True
         async with self.lock:
             owner, plan, promises, self.stirred = self.config.owner, self.plan, self.config.contracts, False
-            self._keep_lesson()
-            standing, self._promises, pushes = await self._shared.do(
-                lambda store: (store.held_fleet(owner, WIDTH), promised(store, promises), store.pushes()),
+            self.untold.keep(self.lesson())
+            await self._keep_signals(whole=True)
+            standing, self._promises, pushes, members = await self._shared.do(
+                lambda store: (
+                    store.held_fleet(owner, WIDTH),
+                    promised(store, promises),
+                    store.pushes(),
+                    HeldMembers.read(store, owner, plan.listings),
+                ),
                 long=True,
             )
             now, few = self._clock.now(), float(standing.cost[~standing.paused].sum())
@@ -128,6 +134,9 @@ class HeldFleet(LoadedFleet):
             scheduler.asked[still_hinted(scheduler, pushes)] = True
             scheduler.asked[late] = False
             scheduler.price = plan.price or scheduler.price
+            await self._shared.aside(
+                self.signals.collect, scheduler, members, pushes, standing.settings, plan.listings, now
+            )
             self.scheduler, self.config = scheduler, replace(self.config, hosts=standing.hosts)
             self._longest = scheduler.learner.columns.longest.copy()
             self.keep_promises()
@@ -135,7 +144,8 @@ class HeldFleet(LoadedFleet):
             self.taken = np.zeros(len(scheduler.ids), np.bool_)
             self.take(self.rows([claim.source for claim in self.held()]))
             self._told_state = self._state = standing.settings.get(LEARNER, b"")
-            self._scale, self._passed_on = plan.scale, tallied(scheduler.learner.timing)
+            self._scale = plan.scale
+            self.untold.begin(scheduler.learner.timing)
             if len(late):
                 ids, due, was = scheduler.ids[late].tolist(), scheduler.due_at[late].tolist(), standing.due[late]
                 await self._shared.do(lambda store: store.set_due(ids, due, was=was.tolist()))
@@ -165,12 +175,12 @@ class HeldFleet(LoadedFleet):
         async with self.lock:
             settings = (await self._shared.do(lambda store: store.columns_of([], WIDTH))).settings
             learner, state = self.scheduler.learner, settings.get(LEARNER, b"")
-            self._keep_lesson()
+            self.untold.keep(self.lesson())
             lives = learner.shared.half_lives.copy()
             if restore(learner, state):
                 learner.shared.half_lives[:] = lives
             self._told_state = self._state = state
-            self._passed_on = tallied(learner.timing)
+            self.untold.begin(learner.timing)
 
     async def follow(self, now: float) -> None:
         """Due times follow the price."""
@@ -184,7 +194,8 @@ class HeldFleet(LoadedFleet):
             self.dear()
             look = seconds_to_next_look(scheduler.learner.columns.cost, plan.scale, plan.rate)
             begun = self._clock.now()
-            rows, due = await self._shared.aside(followed, scheduler, now, look)
+            found = await self._shared.aside(followed, scheduler, now, look, plan.listings)
+            rows, due, self._demand.by_signals = found
             # Who was sent away from a busy host has its turn there, whatever the price does meanwhile.
             others = ~np.isin(rows, self.rows(list(self.sent)))
             rows, due = rows[others], due[others]
@@ -192,6 +203,7 @@ class HeldFleet(LoadedFleet):
                 ids, was = scheduler.ids[rows].tolist(), scheduler.due_at[rows].tolist()
                 await self._shared.do(lambda store: store.set_due(ids, due.tolist(), was=was))
                 scheduler.moved(rows, due)
+            await self._keep_signals()
         self._follow_at = now + max(FOLLOW, PART * (self._clock.now() - begun))
 
     def leave_alone(self, sources: Sequence[int]) -> None:
@@ -200,8 +212,7 @@ class HeldFleet(LoadedFleet):
 
     def demand(self, now: float) -> dict[str, float]:
         """What the planner and others go by, asked once with every sign of life."""
-        known, late = self._demand.of(self.scheduler, self.taken, now), waiting(self.scheduler, self.taken, now)
-        return {"demand": known, "waiting": late, "credited": self.credited}
+        return {**self._demand.facts(self.scheduler, self.taken, now), "credited": self.credited}
 
     @property
     def unit(self) -> str:
@@ -215,36 +226,25 @@ class HeldFleet(LoadedFleet):
 
     async def scheduler_for(self, sources: Sequence[int]) -> Scheduler:
         """One scheduler knows them all; how they stand is remembered where the planner has sketches of them."""
-        rows = self.rows(sources)
-        self._batch = (rows, standing_of(self.scheduler, rows)) if self.plan.in_parts else None
+        self.polls.begin(self.scheduler, self.rows(sources) if self.plan.in_parts else None)
         return self.scheduler
 
     def recorded(self, sources: Sequence[int], late: int, beyond: float) -> None:
         """If a claim was lost, the store has not learned what we have."""
         super().recorded(sources, late, beyond)
-        if self._batch is not None and not late and len(self._tallies) < MOST_TALLIES:
-            rows, before = self._batch
-            after = standing_of(self.scheduler, rows)
-            self._tallies.append(packed(self.scheduler.ids[rows], self._clock.now(), before, after))
-
-    def tally(self) -> bytes:
-        """How sources stood before and after the polls that were recorded since this was asked last."""
-        told, self._tallies = b"".join(self._tallies), []
-        return told
+        if not late:
+            self.polls.end(self.scheduler, self._clock.now())
 
     def lesson(self) -> Floats | None:
         """What polls have taught of the fleet as a whole since this was asked last; None if there is no state yet."""
-        if self._passed_on is None:
-            return None
-        counters = tallied(self.scheduler.learner.timing)
-        lesson: Floats = counters - self._passed_on + self._unsent
-        self._passed_on, self._unsent = counters, np.zeros(1)
-        return lesson
+        return self.untold.take(self.scheduler.learner.timing)
 
-    def keep(self, lesson: Floats) -> None:
-        """This could not be passed on yet."""
-        self._unsent = self._unsent + lesson
+    async def keep_signals(self) -> None:
+        """Others may hold the collections from now on: what was learned of them is kept."""
+        async with self.lock:
+            await self._keep_signals(whole=True)
 
-    def _keep_lesson(self) -> None:
-        if (lesson := self.lesson()) is not None:
-            self._unsent = lesson
+    async def _keep_signals(self, *, whole: bool = False) -> None:
+        # Of a shard that was lost others know better.
+        if not self.lost:
+            await self.signals.keep(self.scheduler, self._clock.now(), whole=whole)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
 from unstale.core.checks import Floats
-from unstale.engine.clock import jumps_of
+from unstale.engine.clock import jumps_of, rest
 from unstale.engine.published_plan import PLAN
 from unstale.engine.said_settings import SAID
 from unstale.engine.store_executor import StoreExecutor
@@ -84,10 +84,7 @@ class ShardHolding:
             except StoreError as error:
                 self._tell("store_failed", {"reason": str(error)})
                 await self._executor.reopen()
-            try:
-                await asyncio.wait_for(stop.wait(), LIFE)
-            except TimeoutError:
-                continue
+            await rest(self._clock, stop, LIFE)
 
     async def leave(self) -> None:
         """The worker ends: share and shards are free."""

@@ -33,3 +33,29 @@ def teach(timing: SharedTiming, lesson: bytes) -> bool:
         part += more[begin : begin + part.size].reshape(part.shape)
         begin += part.size
     return True
+
+
+class Untold:
+    """What polls have taught here of a fleet as a whole since it was passed on last."""
+
+    def __init__(self) -> None:
+        self._passed_on: Floats | None = None
+        self._unsent: Floats = np.zeros(1)
+
+    def begin(self, timing: SharedTiming) -> None:
+        """Go on with tallies that others made too."""
+        self._passed_on = tallied(timing)
+
+    def take(self, timing: SharedTiming) -> Floats | None:
+        """What is to be passed on now; None if there is no state yet."""
+        if self._passed_on is None:
+            return None
+        counters = tallied(timing)
+        lesson: Floats = counters - self._passed_on + self._unsent
+        self._passed_on, self._unsent = counters, np.zeros(1)
+        return lesson
+
+    def keep(self, lesson: Floats | None) -> None:
+        """This could not be passed on yet."""
+        if lesson is not None:
+            self._unsent = self._unsent + lesson

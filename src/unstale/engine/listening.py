@@ -108,10 +108,15 @@ class Listener(MemberKeeper):
             collected.finds(int(row[0]), worth, now - claim.last)
         members = self._fleet.rows(list(signals))
         told = np.array([signals[int(source)] for source in scheduler.ids[members]], dtype=np.float64)
+        before = scheduler.due_at[members]
         due = scheduler.hear(int(row[0]), now, members, told, told_of.hole)
         if len(due):
-            ids, at = scheduler.ids[due].tolist(), scheduler.due_at[due].tolist()
-            await self._executor.do(lambda store: store.set_due(ids, at))
+            was = before[np.searchsorted(members, due)].tolist()
+            await self._hasten(scheduler.ids[due].tolist(), scheduler.due_at[due].tolist(), was)
+
+    async def _hasten(self, sources: list[int], due: list[float], was: list[float]) -> None:
+        """The store is told that these are due, which were due then."""
+        await self._executor.do(lambda store: store.set_due(sources, due))
 
 
 def uncovered(claim: Claim, shown: ListingPoll, now: float) -> float:

@@ -17,22 +17,20 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from unstale.core.learning.state import WIDTH
 from unstale.engine.budget import spare_of
-from unstale.engine.clock import Jumps
-from unstale.engine.config import LATEST, EngineConfig, scheduler_of
-from unstale.engine.contracts import bounded, promised
+from unstale.engine.clock import Jumps, rest
+from unstale.engine.collecting import learned
+from unstale.engine.config import LATEST, EngineConfig
 from unstale.engine.first_round import FirstAllowance, first_allowance
 from unstale.engine.holding import LIFE
 from unstale.engine.host_limits import HostLimits
 from unstale.engine.plan_in_parts import LARGE, LargePlan, PlanInParts
+from unstale.engine.plan_inputs import PlanInputs
 from unstale.engine.pricing import PULSE, Pricer, next_plan
 from unstale.engine.published import told_plan
 from unstale.engine.pulse import KEPT, done, undone
 from unstale.engine.pulse import kept as kept_pulse
-from unstale.engine.pushing import still_hinted
 from unstale.engine.said import BUDGET
 from unstale.engine.said_settings import SAID
 from unstale.engine.shared_terms import TERMS, SharedTerms
@@ -71,6 +69,7 @@ class Planner:
         self._pricer = Pricer(executor)
         self._large = PlanInParts(executor, host_limits, self._pricer, clock, large=large)
         self._plan_at, self._jumps, self._edited, self._took = -math.inf, Jumps(clock), -1, 0.0
+        self._moved = 0.0
         #: when all were due by the last plan: who is due sooner without having been polled was asked for
         self._due = Scheduler().due_times()
         self._times: deque[float] = deque(maxlen=3)
@@ -104,10 +103,7 @@ class Planner:
                     self._tell("plan_failed", {"error": repr(error)})
                 await asyncio.sleep(patience(1))
                 await self._executor.reopen()
-            try:
-                await asyncio.wait_for(stop.wait(), LIFE)
-            except TimeoutError:
-                continue
+            await rest(self._clock, stop, LIFE)
         self._session = 0
         if planning is not None and planning.cancel():
             await asyncio.gather(planning, return_exceptions=True)
@@ -138,8 +134,10 @@ class Planner:
         self._host_limits.grant(self._config.granted)
         if said != self._said:
             self._said, self._plan_at, self._anew = said, -math.inf, True
-        if edited != self._edited:
-            self._edited, self._plan_at = edited, -math.inf
+        # Who comes or goes by what collections say may be known already: that is no edit.
+        moved = sum(one.facts.get("moved", 0) for one in self._crew)
+        if (edited, moved) != (self._edited, self._moved):
+            self._edited, self._moved, self._plan_at = edited, moved, -math.inf
 
     def _told_by(self, settings: Mapping[str, bytes]) -> EngineConfig:
         """What the store says that all go by."""
@@ -156,38 +154,22 @@ class Planner:
         if await self._large.plans(self._edited):
             await self._plan_in_parts(now)
             return
-        # In this order: what ends in between is planned anew a moment later, and nothing is counted twice.
-        new = not len(self._due.ids)
-        claimed, standing, lessons, promises, pushes = await self._executor.do(
-            lambda store: (
-                store.claimed(),
-                store.fleet(WIDTH),
-                store.lessons(),
-                promised(store, self._config.contracts),
-                store.pushes() if new else [],
-            )
-        )
-        standing = bounded(standing, promises)
+        found = await self._executor.do(lambda store: PlanInputs.read(store, self._config.contracts))
+        standing, lessons = found.standing, found.lessons
         self._config = config = replace(self._told_by(standing.settings), hosts=standing.hosts)
         if not len(standing.source):
             self._plan_at = now + LIFE
             return
-        scheduler, late = await self._executor.aside(scheduler_of, standing, config, now, self._host_limits)
-        scheduler.asked_since(self._due)
-        scheduler.asked[still_hinted(scheduler, pushes)] = True
-        scheduler.asked[late] = False
-        # What is being polled is paid for: it does not fall due again.
-        busy = np.flatnonzero(np.isin(scheduler.ids, claimed))
-        scheduler.hold(busy)
-        scheduler.due_at[busy] = np.inf
+        scheduler = await self._executor.aside(found.scheduler, config, now, self._host_limits, self._due)
         until = max(next_plan(scheduler, config, now), now + min(PART * self._took, LATEST))
         taught = lessons if self._pricer.will_review(now, standing.settings) else []
         spare = spare_of(self._crew, self._purse, float(scheduler.learner.columns.cost.mean()))
-        found = await self._pricer.find(
+        price = await self._pricer.find(
             scheduler, config, now=now, until=until, spare=spare, known=standing.settings, lessons=taught
         )
         news, pulse = await self._news(standing, scheduler, now)
-        settings = found.settings | self._told(scheduler, news or standing.price, now)
+        settings = price.settings | self._told(scheduler, news or standing.price, now)
+        settings |= learned(scheduler, whole=news is not None)
         if news is not None:
             settings[KEPT] = pulse
 
@@ -196,7 +178,7 @@ class Planner:
             store.publish(settings, news, [lesson.number for lesson in taught])
 
         await self._executor.do(publish)
-        scheduler.moved(found.rows, found.due)
+        scheduler.moved(price.rows, price.due)
         self._due = scheduler.due_times()
         self.plans += 1
         # The shortest of the last three tells how long it takes: the first ones compile.

@@ -33,6 +33,7 @@ def told_plan(
         "objective": config.objective,
         "in_parts": parts is not None,
         "cost_in": config.cost_in,
+        "listings": None if parts is not None or scheduler.collected is None else scheduler.collected.pace(),
     }
     facts = [member.facts for member in crew]
     view = {

@@ -6,6 +6,7 @@ import json
 
 from unstale.frozen import dataclass
 from unstale.keeper.costs import POLLS
+from unstale.keeper.listing_pace import ListingPace
 from unstale.keeper.spending import BURST_SECONDS
 
 #: the setting in which a planner tells workers about the fleet as a whole
@@ -35,12 +36,17 @@ class PublishedPlan:
     cost_in: str = POLLS
     #: what all may spend per second
     rate: float = 1.0
+    #: how often listings are polled whatever they are worth; None where polls are not planned by signals
+    listings: ListingPace | None = None
 
-    def burst_of(self, share: float) -> float:
-        """What a worker with a share of the budget may spend at once: together they have one burst, each has a poll."""
+    def burst_of(self, share: float, aside: float = 0.0) -> float:
+        """What a worker with a share of the budget may spend at once: together they have one burst, each has a poll.
+
+        And what each puts `aside` for polls that listings will bring, where the settings say nothing.
+        """
         if self.burst:
             return max(self.burst * share, self.dearest)
-        return max(BURST_SECONDS * share, 2.0 * self.dearest)
+        return max(BURST_SECONDS * share, 2.0 * self.dearest) + aside
 
     @classmethod
     def read(cls, published: bytes) -> PublishedPlan:
@@ -55,4 +61,5 @@ class PublishedPlan:
             said.get("in_parts", False),
             said.get("cost_in", POLLS),
             said.get("rate", 1.0),
+            ListingPace(*pace) if (pace := said.get("listings")) else None,
         )

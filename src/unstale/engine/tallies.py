@@ -18,6 +18,8 @@ from unstale.keeper.scheduler import Integers, Scheduler
 _MORE = ("last", "found", "asleep", "weight", "cost", "shortest", "longest")
 _STATE = WIDTH + len(_MORE)
 _ROW = 2 + 2 * _STATE
+#: batches of which a worker remembers how sources stood, until it can tell: parts are read anew in any case
+MOST_TALLIES = 100
 
 
 class PolledSources(NamedTuple):
@@ -69,3 +71,26 @@ def learner_with(states: Floats, scale: float, objective: str, state: bytes) -> 
     learner = learner_of(scale, more, np.ascontiguousarray(states[:, :WIDTH]), objective, state)
     learner.columns.last[:], learner.columns.found[:] = more["last"], more["found"]
     return learner, more["asleep"]
+
+
+class UntoldPolls:
+    """How sources stood before and after polls, batch by batch, until it can be told."""
+
+    def __init__(self) -> None:
+        self._before: tuple[Integers, Floats] | None = None
+        self._told: list[bytes] = []
+
+    def begin(self, scheduler: Scheduler, rows: Integers | None) -> None:
+        """A batch of polls of these rows is going to be learned; None: of this one nobody need know."""
+        self._before = None if rows is None else (rows, standing_of(scheduler, rows))
+
+    def end(self, scheduler: Scheduler, now: float) -> None:
+        """The batch was learned."""
+        if self._before is not None and len(self._told) < MOST_TALLIES:
+            rows, before = self._before
+            self._told.append(packed(scheduler.ids[rows], now, before, standing_of(scheduler, rows)))
+
+    def take(self) -> bytes:
+        """What is to be told."""
+        told, self._told = b"".join(self._told), []
+        return told

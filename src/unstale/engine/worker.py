@@ -17,11 +17,11 @@ from unstale.engine.config import EngineConfig
 from unstale.engine.held_claiming import HeldClaiming
 from unstale.engine.held_fleet import HeldFleet
 from unstale.engine.held_host_limits import HeldHostLimits
+from unstale.engine.held_signals import HeldListener
 from unstale.engine.holding import LifeHeard, ShardHolding, SignOfLife
 from unstale.engine.host_limits import Rules
 from unstale.engine.joining import MemberOf, member_like
 from unstale.engine.judge import kept_bodies
-from unstale.engine.listening import MemberKeeper
 from unstale.engine.outcomes import Counters, PollOutcome
 from unstale.engine.polling import Begin, ContentOf, Look, PollsUnderWay
 from unstale.engine.published_plan import PublishedPlan
@@ -85,8 +85,8 @@ class Worker:
             lambda: len(self._recorder.done),
         )
         self._fleet.held = self._held
-        # Members come and go by what their collections say; signals are kept, and not yet planned by.
-        self._recorder.heard = MemberKeeper(executor, member_of, tell).heard
+        self._listener = HeldListener(executor, self._fleet, member_of, tell)
+        self._recorder.heard = self._listener.heard
         self._holding = ShardHolding(
             life, config.owner, clock, tell, sign=self._sign, heard=self._heard, untold=self._untold
         )
@@ -98,7 +98,7 @@ class Worker:
             tell,
             step=self._step,
             waiting=self._claiming.lines.leave,
-            finish=self._claiming.give_back_late,
+            finish=self._finish,
         )
         self._jumps = Jumps(clock, leads=True)
         self._edited = -1
@@ -151,7 +151,12 @@ class Worker:
             return
         self._fleet.leave_alone(sources)
         if set(sources).isdisjoint(claim.source for claim in self._held()):
+            await self._fleet.keep_signals()
             self._holding.let_go = unwanted
+
+    async def _finish(self) -> None:
+        await self._claiming.give_back_late()
+        await self._fleet.keep_signals()
 
     def _sign(self, lesson: bool) -> SignOfLife:
         now, counters, fleet = self._clock.now(), self.counters, self._fleet
@@ -165,6 +170,7 @@ class Worker:
             "lag": self._claiming.lag,
             "price": fleet.plan.price,
             "started_at": self._started_at,
+            "moved": self._listener.moved,
             "shards": len(fleet.epochs),
             "sources": len(fleet.scheduler.ids),
             **fleet.demand(now),
@@ -175,14 +181,14 @@ class Worker:
             fleet.bucket.burst,
             facts,
             fleet.lesson() if lesson else None,
-            fleet.tally(),
+            fleet.polls.take(),
             self._host_limits.taken(),
         )
 
     def _untold(self, said: SignOfLife) -> None:
         self._host_limits.keep(said.words)
         if said.lesson is not None:
-            self._fleet.keep(said.lesson)
+            self._fleet.untold.keep(said.lesson)
 
     def _heard(self, found: LifeHeard) -> None:
         fleet = self._fleet

@@ -23,7 +23,7 @@ from unstale.core.signals.saved import polls_for
 from unstale.core.signals.scalars import pushed
 from unstale.core.signals.trust import judge, own_precision, shared_precision, silence_of, unproven
 from unstale.frozen import dataclass
-from unstale.keeper.pushing import PushedSignals
+from unstale.keeper.followed import FollowedSignals
 from unstale.listings.records import CHANNELS
 
 #: what is kept of a collection: all that was learned, and what the last plan made of it
@@ -69,7 +69,7 @@ class Worth:
     saved: float
 
 
-class Collected(PushedSignals):
+class Collected(FollowedSignals):
     """The collections and channels of one fleet, in columns beside its learner's."""
 
     def __init__(self, learner: Learner, ids: Integers, groups: Sequence[Group], now: float) -> None:
@@ -83,7 +83,7 @@ class Collected(PushedSignals):
         self.number[self.rows] = np.arange(len(known))
         known += [told.get(number, Group(number, np.empty(0, np.int64))) for number in CHANNELS.values()]
         #: the number of each collection, in the fleet or as a channel
-        self._numbers = [group.collection for group in known]
+        self.numbers = [group.collection for group in known]
         free = self.number < 0
         parts = [rows[free[rows]] for rows in (_rows(ids, np.unique(group.members)) for group in known)]
         entries = np.array([float(g.entries) for g in known])
@@ -119,7 +119,7 @@ class Collected(PushedSignals):
         """The price at which polls and listing polls between now and `until` cost so much; sets all intervals."""
         self.attend(now)
         awake = np.isfinite(self._learner.columns.last) & (self.number < 0)
-        dead = np.zeros(len(self._numbers), np.bool_)
+        dead = np.zeros(len(self.numbers), np.bool_)
         dead[: len(self.rows)] = failing[self.rows]
         return self.price_to(cost, now, until, guess, awake, dead)
 
@@ -159,7 +159,7 @@ class Collected(PushedSignals):
         counts = zip(self.members.hits[some].tolist(), self.members.tries[some].tolist(), strict=True)
         precise = [own_precision(hits, tries, shared) for hits, tries in counts]
         return Worth(
-            len(whole) + int((self.overlap.of == g).sum()),
+            self.tells_of(g),
             bool(columns.trusted[g]),
             bool(columns.used[g]),
             unproven(g, columns),
@@ -192,17 +192,21 @@ class Collected(PushedSignals):
 
     def kept(self) -> bytes:
         """What was learned of collections, by their numbers, in plain JSON."""
-        columns = self.collections._asdict()
         said = {
             str(number): {
-                **{name: _plain(float(columns[name][g])) for name in _KEPT},
+                **self.learned_of(g),
                 # For those who only read.
                 "worth": {name: _plain(value) for name, value in asdict(worth).items()},
             }
-            for g, number in enumerate(self._numbers)
+            for g, number in enumerate(self.numbers)
             if (worth := self.worth_of(g)).members or number >= 0
         }
         return json.dumps({"fleet": self.fleet.tolist(), "collections": said}).encode()
+
+    def learned_of(self, g: int) -> dict[str, float | None]:
+        """What was learned of a collection or channel by its place, in plain JSON."""
+        columns = self.collections._asdict()
+        return {name: _plain(float(columns[name][g])) for name in (*_KEPT, "since")}
 
     def restore(self, state: bytes) -> None:
         """Go on with what was kept; collections that it does not name are new."""
@@ -211,7 +215,7 @@ class Collected(PushedSignals):
         said: Mapping[str, Mapping[str, float | None]] = (whole := json.loads(state))["collections"]
         self.fleet[:] = whole["fleet"]
         columns = self.collections._asdict()
-        for g, number in enumerate(self._numbers):
+        for g, number in enumerate(self.numbers):
             own = said.get(str(number), {})
             for name in _KEPT:
                 if name in own:
@@ -221,8 +225,10 @@ class Collected(PushedSignals):
         self.overlap.words.uncovered[:] = self.collections.uncovered[self.overlap.of]
         self._settle()
 
-    def counts(self) -> bytes:
+    def counts(self, of: int | None = None) -> bytes:
         """How often each source was signalled, and how often that was true: rows of number, hits, tries and signals.
+
+        All, or the members of one collection by its place.
 
         >>> import numpy as np
         >>> learner = Learner(2, 60.0)
@@ -233,7 +239,8 @@ class Collected(PushedSignals):
         >>> again.members.tries.tolist()
         [0.0, 3.0]
         """
-        rows = np.flatnonzero((self.members.tries > 0.0) | (self.members.heard > 0))
+        known = (self.members.tries > 0.0) | (self.members.heard > 0)
+        rows = np.flatnonzero(known if of is None else known & (self.home == of))
         told = np.empty(len(rows), _COUNTS)
         told["source"] = self._ids[rows]
         for name in ("hits", "tries", "heard"):

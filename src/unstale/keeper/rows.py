@@ -246,7 +246,9 @@ class FleetRows(PaidRows, PressedRows):
             return np.empty(0, np.int64)
         rows = self.collected.hear(row, now, members, told, hole, self.price)
         rows = rows[~self.paused[rows] & (self.due_at[rows] > now) & (self.not_before[rows] <= now)]
-        self.due_at[rows] = np.minimum(self.collected.members.told[rows], now)
+        at = self.collected.members.told[rows]
+        # Who is told of what is known already may be worth a poll for what nobody tells.
+        self.due_at[rows] = np.where(np.isfinite(at), np.minimum(at, now), now)
         return rows
 
     def push(self, channel: int, rows: Integers, now: float) -> Integers:

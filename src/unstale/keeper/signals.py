@@ -134,8 +134,12 @@ class Signals:
 
     def review(self) -> None:
         """Look at the fleet as a whole; where signals have proved good, half-lives are counted in changes."""
+        self._learner.review()
+        self.half_lives()
+
+    def half_lives(self) -> None:
+        """Half-lives in changes where signals have proved good, else in mean intervals."""
         learner = self._learner
-        learner.review()
         unit = learner.scale
         if self.collections.used.any() and self.fleet[CREDIT] >= PROVEN:
             unit = min(unit, _UNIT / float(self.members.rate[self.which].mean()))

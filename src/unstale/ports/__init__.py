@@ -1,6 +1,6 @@
 """What the rooms ask of each other and of the world: `world` outside, `stores` and their `records`."""
 
-from unstale.ports.crew import Crew, Parts, Shards, SharedStore
+from unstale.ports.crew import Crew, Parts, Shards, SharedSignals, SharedStore
 from unstale.ports.progress import COPYING, Progress
 from unstale.ports.records import (
     COST_IN,
@@ -54,6 +54,7 @@ from unstale.ports.summaries import (
     KeptEntry,
     Lesson,
     Recent,
+    Trust,
 )
 from unstale.ports.world import (
     Aside,
@@ -126,10 +127,12 @@ __all__ = [
     "Roster",
     "Setting",
     "Shards",
+    "SharedSignals",
     "SharedStore",
     "Shelf",
     "Standings",
     "Store",
+    "Trust",
     "number_of",
     "tags_of",
     "unlike",

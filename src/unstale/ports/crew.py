@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from unstale.listings.records import CollectionMember
 from unstale.ports.records import Claim, Price
 from unstale.ports.stores import Store
-from unstale.ports.summaries import Census, CrewMember, FleetColumns, Grant, HeldShards, HostWord, Lesson
+from unstale.ports.summaries import Census, CrewMember, FleetColumns, Grant, HeldShards, HostWord, Lesson, Trust
 
 
 class Crew(Protocol):
@@ -108,5 +109,24 @@ class Parts(Protocol):
         """What was told so since the last time, which is forgotten."""
 
 
-class SharedStore(Store, Crew, Shards, Parts, Protocol):
+class SharedSignals(Protocol):
+    """What collections tell workers: whoever holds a collection holds those of its members that are in its own shard.
+
+    Promises: what is kept of a collection is what its holder said last; what is kept of all together adds up, whoever
+    says it.
+    """
+
+    def members_together(self, owner: str | None = None) -> list[CollectionMember]:
+        """Members in the shards of their collections, by collection and source; of all, or of the shards one holds."""
+
+    def trust(self, collections: Sequence[int] | None = None) -> list[Trust]:
+        """What was kept last of these collections, or of all; number 0 is what was learned of all together."""
+
+    def keep_trust(
+        self, owner: str, learned: Sequence[Trust], before: Sequence[float], now: Sequence[float]
+    ) -> list[float]:
+        """Keep what was learned of collections that one holds; add what was of all since it was `before`: the sum."""
+
+
+class SharedStore(Store, Crew, Shards, Parts, SharedSignals, Protocol):
     """All that workers do with the store they share."""

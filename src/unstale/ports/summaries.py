@@ -192,6 +192,14 @@ class Lesson:
     value: bytes
 
 
+class Trust(NamedTuple):
+    """What whoever holds a collection has learned of it, and counted of its members; below 0 it is a channel."""
+
+    collection: int
+    state: str
+    counts: bytes = b""
+
+
 @dataclass(frozen=True, slots=True)
 class Census:
     """How many sources there are, what a poll of each that is not paused costs in all, and what the dearest costs."""

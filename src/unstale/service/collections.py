@@ -4,7 +4,8 @@ Rules of this file:
 1. Nothing is computed here that the brain knows: it writes what a collection is worth, and this reads it.
 2. A collection that has not been heard yet is a source like any other.
 3. A channel by which signals are pushed is told as a collection is; it has no source, and its number is below 0.
-4. Workers that share a store plan no polls by signals, whatever an engine learned before the fleet moved there.
+4. Workers that share a store go by a collection's word about members in its own shard, and only where their planner
+   reckons with it; whatever an engine learned before the fleet moved there, of all other members they do not.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from unstale.addresses import host_of
 from unstale.engine.collecting import SIGNALS
 from unstale.engine.listed import COLLECTION
+from unstale.engine.published_plan import PLAN, PublishedPlan
 from unstale.frozen import dataclass
 from unstale.listings.records import CHANNELS
 from unstale.ports import Listing, ReadStore
@@ -27,6 +30,8 @@ from unstale.units import DAY, many
 USED, DEAR, NEW, UNPROVEN, LIAR, MEMBERS = "used", "trusted", "new", "unproven", "not believed", "members only"
 #: credit from which on down a collection is not believed
 DISTRUSTED = -3.0
+#: of those of whom workers only hear who is there
+UNPLANNED = "; workers do not plan polls by what it says of them"
 #: collections of workers that are told
 MOST = 1_000
 #: the form of a channel
@@ -57,7 +62,7 @@ class CollectionView:
         if self.form == PUSH:
             return self._pushed(told, now)
         if self.state == MEMBERS:
-            return f"{told}, which come and go by it; workers do not plan polls by what it says of them"
+            return f"{told}, which come and go by it{UNPLANNED}"
         if self.state == NEW:
             return f"{told}; it is listed every {span(self.interval)} until polls have shown what its signals are worth"
         if self.state == UNPROVEN:
@@ -91,7 +96,7 @@ class CollectionView:
 def collections(store: ReadStore, setting: bytes | None = None) -> list[CollectionView]:
     """The collections of a store that its engine has heard of, by their ids, and then the channels."""
     known = worths(store.setting(SIGNALS) if setting is None else setting)
-    if store.alive() is not None:
+    if not planned(store):
         moved = [one for one in store.listings(sorted(known)) if one.options.get(COLLECTION)]
         return [_unplanned(one, int(known[one.id]["members"])) for one in moved]
     channels = [Listing(name, PUSH, id=number) for name, number in CHANNELS.items() if number in known]
@@ -114,11 +119,26 @@ def collections(store: ReadStore, setting: bytes | None = None) -> list[Collecti
 
 
 def collections_of_workers(store: ReadStore) -> list[CollectionView]:
-    """The collections that workers poll, all of them looked for and their members counted: that takes its time."""
-    if store.alive() is None:
-        return []
+    """The collections that workers poll, also those by which no polls are planned: they are looked for, which takes
+    its time, and their members counted."""
+    known = {one.listing.id: one for one in collections(store)} if planned(store) else {}
     found = store.listings(store.search(options=(COLLECTION,), limit=MOST))
-    return [_unplanned(one, len(store.members(one.id))) for one in found]
+    others = [_unplanned(one, len(store.members(one.id))) for one in found if one.id not in known]
+    return [*known.values(), *others]
+
+
+def planned(store: ReadStore) -> bool:
+    """Whether polls are planned by signals: always by an engine, by workers where their planner says so."""
+    return store.alive() is None or PublishedPlan.read(store.setting(PLAN)).listings is not None
+
+
+def together(store: ReadStore, one: Listing, other: Listing) -> bool:
+    """Whether whoever polls one source knows the other too: all do, but workers hold sources by their hosts."""
+    return store.alive() is None or "" != _site(one) == _site(other)
+
+
+def _site(one: Listing) -> str:
+    return one.host or host_of(one.address)
 
 
 def _unplanned(one: Listing, members: int) -> CollectionView:

@@ -16,7 +16,7 @@ from unstale.keeper.costs import POLLS, stated
 from unstale.listings.records import CHANNELS
 from unstale.ports import ReadStore
 from unstale.secrecy import shown_address
-from unstale.service.collections import MEMBERS, USED, collections
+from unstale.service.collections import MEMBERS, UNPLANNED, USED, collections, planned, together, worths
 from unstale.service.copying import copying
 from unstale.service.moment import Moment, listed, reasons
 from unstale.service.noise import noise
@@ -87,7 +87,7 @@ def _told_of(store: ReadStore, moment: Moment, view: SourceView) -> str:
         return known[view.listing.id].sentence(moment.now)
     for member in store.members(source=view.listing.id):
         told = known.get(member.collection)
-        if told is not None and told.state == USED:
+        if told is not None and told.state == USED and together(store, told.listing, view.listing):
             place = shown_address(told.listing.address)
             rare = "and seldom besides, in case that is silent" if told.silence > 0.0 else "and not besides"
             return f"polled when {place} says that it changed and a poll pays at today's price, {rare}"
@@ -100,10 +100,11 @@ def _told_of(store: ReadStore, moment: Moment, view: SourceView) -> str:
 
 
 def _members_only(store: ReadStore, view: SourceView) -> str:
-    """What a collection is for where workers poll it; empty elsewhere."""
+    """What a collection is for where workers poll it and do not plan by it; empty elsewhere."""
     if not view.listing.options.get(COLLECTION) or store.alive() is None:
         return ""
-    return "; its members come and go by it, and workers do not plan polls by what it says of them"
+    known = planned(store) and view.listing.id in worths(store.setting(SIGNALS))
+    return "" if known else f"; its members come and go by it{UNPLANNED}"
 
 
 def _kin(moment: Moment, view: SourceView) -> str:

@@ -126,7 +126,7 @@ class FleetService(FleetTerms):
 
     def collections(self) -> list[CollectionView]:
         """What tells of many sources, and what it is worth."""
-        return collections_of_workers(self.store) or collections(self.store)
+        return collections(self.store) if self.store.alive() is None else collections_of_workers(self.store)
 
     def preview(self, budget: float | None = None) -> Preview:
         """What a budget would do under the present beliefs; the one in force if none is named."""

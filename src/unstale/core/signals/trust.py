@@ -31,7 +31,7 @@ _STRENGTH, _FIRST_HITS, _FIRST_TRIES = 3.0, 3.0, 3.3
 _SILENT, _FIRST_SILENT = 2.0, 0.1
 _MOST_PRECISE, _LEAST_SILENT, _MOST_SILENT = 0.9999, 1e-6, 0.999
 #: credit is kept within these: merits of long ago are soon used up, and so is a bad name
-_WORST, _BEST = -10.0, 40.0
+WORST, BEST = -10.0, 40.0
 #: an outcome is never given less probability
 _LEAST = 1e-3
 #: what counts of changes found and foretold keep at each lesson, and how many of both are there before the first
@@ -213,10 +213,10 @@ def lesson(
     collections.counted[g] = _CALIBRATED * collections.counted[g] - math.expm1(-(often if often > 0.0 else plain))
     collections.found[g] = _CALIBRATED * collections.found[g] + hit
     collections.expected[g] = _CALIBRATED * collections.expected[g] - math.expm1(-plain)
-    collections.credit[g] = min(max(collections.credit[g] + gained, _WORST), _BEST)
+    collections.credit[g] = min(max(collections.credit[g] + gained, WORST), BEST)
     # What is pushed by whoever likes must not take away the good name of listings.
     of_all = fleet if not collections.push[g] else np.zeros(5)
-    of_all[CREDIT] = min(max(of_all[CREDIT] + gained, _WORST), _BEST)
+    of_all[CREDIT] = min(max(of_all[CREDIT] + gained, WORST), BEST)
     collections.lessons[g] += 1.0
     apart = unheard(i, g, now, copied, members, collections)
     covered = now - copied - apart
