@@ -82,7 +82,7 @@ def _head(db: apsw.Connection, now: float, limit: int) -> list[Any]:
     ).fetchall()
 
 
-def column(numbers: list[int]) -> Any:
+def column(numbers: Iterable[int]) -> Any:
     """Ids as SQLite reads them from memory, in one statement, and in this order if it is joined from the left."""
     # There must be one: nobody has this id.
     return apsw.carray(array("q", numbers) or array("q", [-1]))
