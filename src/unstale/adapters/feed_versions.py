@@ -22,14 +22,14 @@ def entries_in(entry: Entry) -> Told:
 
 def told_by(entries: Sequence[Entry]) -> dict[int, Told]:
     """What polls of feeds tell, by their tokens: read before a transaction, for others would wait for it."""
-    return {entry.claim.token: told for entry in entries if (told := entries_in(entry))}
+    return {one.claim.token: told for one in entries if one.body is not None and (told := entries_in(one))}
 
 
 def untaken(
     store: ReadStore, entries: Sequence[Entry], told: Mapping[int, Told]
 ) -> Iterator[tuple[int, list[tuple[int, float, Told]]]]:
     """Feeds whose versions were kept before entries were, each with what these tell: version, when, and entries."""
-    for claim in (entry.claim for entry in entries):
+    for claim in (entry.claim for entry in (entries if told else ())):
         if claim.token in told and claim.version and not store.entry_count(claim.source):
             yield claim.source, list(_kept(store, claim.source))
 

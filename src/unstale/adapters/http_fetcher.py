@@ -15,6 +15,8 @@ from collections.abc import Callable
 from functools import partial
 from ipaddress import ip_address
 
+import pycurl
+
 from unstale.adapters.addresses import Gate, web_address
 from unstale.adapters.body_room import BodyRoom
 from unstale.adapters.curl_driver import driver
@@ -22,6 +24,7 @@ from unstale.adapters.flight import Flight, Replied
 from unstale.adapters.http_meaning import found, not_modified
 from unstale.adapters.http_reasons import refusal, worded
 from unstale.adapters.http_request import conditions, lines, target
+from unstale.adapters.known_names import NEVER, RESOLVED, KnownNames
 from unstale.adapters.landing import land
 from unstale.adapters.transfer import NO_PROOF, Transfer, TransferReply
 from unstale.errors import InputError, TooLateError
@@ -62,6 +65,9 @@ class HttpFetcher:
         self._flying: set[Flight] = set()
         #: origins to be asked over HTTP/1.1, the one that was learned first in front
         self._plain: dict[str, None] = {}
+        self._names = KnownNames()
+        #: those after which libcurl does not look through them
+        self._blind: set[Transfer] = set()
 
     async def fetch(self, request: Request) -> Fetched:
         """Look once; see `unstale.ports.Fetcher` for what is promised."""
@@ -131,6 +137,9 @@ class HttpFetcher:
         curl = transfer.begin(
             here.text, flight.lines, left, request.limit, plainly=flight.plainly, late=late, content=request.content
         )
+        if (looks := self._names.old(time.monotonic())) is (transfer in self._blind):
+            (self._blind.discard if looks else self._blind.add)(transfer)
+            curl.setopt(pycurl.DNS_CACHE_TIMEOUT, RESOLVED if looks else NEVER)
         transfer.flight, flight.exchange = flight, transfer.call_off
         self._driver.start(curl, transfer.landed)
 
@@ -146,6 +155,8 @@ class HttpFetcher:
             if transfer.too_late:
                 host = flight.here.host
                 raise TooLateError(f"{host}: the time to begin this poll was over before it was asked")
+            if not code and transfer not in self._blind:
+                self._names.looked(time.monotonic())
             ended = flight.ended
             if (
                 ended is not None

@@ -97,7 +97,7 @@ class Robots:
         """What `ask` would answer without asking the site, None if it has to be asked."""
         place = web_address(address)
         known = self._known.get(place.origin)
-        if known is None or not known.holds(self._now()):
+        if known is None or not known.until - FRESH <= self._now() < known.until:  # as `holds`
             return None
         return _FREE if known.rules is None and not known.reason else self._permission(place, known, 0)
 

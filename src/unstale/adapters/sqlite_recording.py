@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,13 +10,14 @@ import apsw
 
 from unstale.adapters.sqlite_states import StoreConnection, append, carray
 from unstale.adapters.store_checks import LONGEST_REASON
-from unstale.adapters.store_shared import NUMBER, answered, elapsed
+from unstale.adapters.store_shared import NUMBER, answered
 from unstale.keeper.outcomes import Answer
 from unstale.ports import COST_IN, Entry
 
 
 def observe(db: apsw.Connection, entries: Sequence[Entry], epoch: int) -> None:
     """Keep what polls taught, under the learner's state in force."""
+    never = -math.inf
     db.executemany(
         "INSERT INTO observations(token, source, polled_at, answer, elapsed, modified, bytes, reason, previous, epoch, "
         "told) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -26,7 +28,8 @@ def observe(db: apsw.Connection, entries: Sequence[Entry], epoch: int) -> None:
                 e.polled_at,
                 # As nearly always; the hash of an answer is computed in Python.
                 0 if e.answer is Answer.UNCHANGED else NUMBER[e.answer],
-                elapsed(e),
+                # As `elapsed`.
+                None if claim.last == never else e.polled_at - claim.last,
                 e.modified,
                 e.received,
                 e.reason[:LONGEST_REASON] or None,

@@ -14,7 +14,7 @@ import apsw
 
 from unstale.adapters import sqlite_epochs
 from unstale.adapters.sqlite_states import StoreConnection, settle
-from unstale.adapters.store_shared import first_in_stretch
+from unstale.adapters.store_shared import first_in_stretch, stride
 from unstale.ports import Entry
 
 #: at most so many old observations are looked at per new one, so that catching up never stops the engine
@@ -91,7 +91,17 @@ class Retention:
 
 def checkpoint(db: apsw.Connection, entries: Iterable[Entry], horizon: float) -> None:
     """Keep the belief as it was before these polls, where they are a source's first in a new stretch of time."""
-    first = [(e.claim.source,) for e in entries if e.claim.latest and first_in_stretch(e, horizon)]
+    length = stride(horizon)
+    if math.isinf(length):
+        return
+    first = [
+        (claim.source,)
+        for e in entries
+        for claim in (e.claim,)
+        # As nearly always: the same stretch as the poll before.
+        if not (claim.last > -math.inf and e.polled_at // length == claim.last // length)
+        and first_in_stretch(e, horizon)
+    ]
     if first:
         db.executemany(_FOLD + "source = ?", first)
 

@@ -20,6 +20,7 @@ from weakref import ref
 import apsw
 import numpy as np
 
+from unstale.core.rising import rising
 from unstale.keeper.scheduler import Integers
 
 #: states that there may be for each source, and besides: more are read for nothing, fewer are written again too often
@@ -182,7 +183,7 @@ def move(db: StoreConnection, due: Sequence[tuple[int, float, float | None]]) ->
         part = due[begin : begin + PART]
         found: Any = db.execute(
             f"SELECT {_COLUMNS} FROM carray(?) w CROSS JOIN states ON id = w.value",
-            (carray(db.places.of_all(np.unique([source for source, *_ in part]))),),
+            (carray(db.places.of_all(rising([source for source, *_ in part]))),),
         )
         stands = {state[0]: state for state in found}
         moved: dict[int, tuple[Any, ...]] = {}

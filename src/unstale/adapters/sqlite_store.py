@@ -126,7 +126,8 @@ class SqliteStore(SqliteReplica):
                     sqlite_entries.keep(db, source, *one)
         with self._writing() as db:
             held = spend(db, entries)
-            mine = [entry for entry in entries if entry.claim.token in held]
+            all_held = len(held) == len(entries)
+            mine = entries if all_held else [entry for entry in entries if entry.claim.token in held]
             now = min((e.polled_at for e in mine), default=math.inf)
             limit = self._retention.limit(db, now) if mine else -math.inf
             checkpoint(db, mine, self._horizon)
@@ -164,7 +165,7 @@ class SqliteStore(SqliteReplica):
                 drop_old(db, now, limit, self._retention.last_old(), len(mine))
         with self._reading() as db:
             sqlite_copies.relax(db, [e.body for e, _, _ in new if e.body])
-        return [entry.claim.token in held for entry in entries]
+        return [True] * len(mine) if all_held else [entry.claim.token in held for entry in entries]
 
     def give_back(self, owner: str, claims: Sequence[Claim] | None = None) -> int:
         """End claims without an outcome: these, or all of the owner's."""

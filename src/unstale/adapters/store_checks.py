@@ -62,27 +62,38 @@ def refuse_duplicates(listings: Sequence[Listing], known: Collection[str]) -> No
 
 def check_entries(entries: Sequence[Entry]) -> None:
     """Refuse the first entry with a time that is none: NaN as a due time would lose a source."""
-    tokens = [entry.claim.token for entry in entries]
+    tokens, least, most = [entry.claim.token for entry in entries], -math.inf, math.inf
     for i, entry in enumerate(entries):
-        if not math.isfinite(entry.polled_at):
-            number(f"entries[{i}].polled_at", entry.polled_at)
-        if not entry.due > -math.inf:
-            number(f"entries[{i}].due", entry.due, infinite=True)
-            number(f"entries[{i}].due", entry.due, least=entry.polled_at)
-        if entry.modified is not None and not math.isfinite(entry.modified):
-            number(f"entries[{i}].modified", entry.modified, remedy="leave it out if the source does not tell")
-        if entry.belief is not None and len(entry.belief) % 8:
-            raise InputError(
-                sentence(
-                    f"entries[{i}].belief",
-                    f"of {len(entry.belief)} bytes",
-                    "must be whole floats of 8 bytes",
-                    "give row.tobytes()",
-                )
-            )
+        belief = entry.belief
+        # As for listings: one chain for nearly all.
+        if not (
+            least < entry.polled_at < most
+            and entry.due > least
+            and entry.modified is None
+            and (belief is None or not len(belief) % 8)
+        ):
+            _check_entry(i, entry)
     if len(set(tokens)) < len(tokens):
         i = next(i for i, token in enumerate(tokens) if token in tokens[:i])
         raise InputError(sentence(f"entries[{i}].claim", tokens[i], "is there twice", "record a claim once"))
+
+
+def _check_entry(i: int, entry: Entry) -> None:
+    number(f"entries[{i}].polled_at", entry.polled_at)
+    if not entry.due > -math.inf:
+        number(f"entries[{i}].due", entry.due, infinite=True)
+        number(f"entries[{i}].due", entry.due, least=entry.polled_at)
+    if entry.modified is not None:
+        number(f"entries[{i}].modified", entry.modified, remedy="leave it out if the source does not tell")
+    if entry.belief is not None and len(entry.belief) % 8:
+        raise InputError(
+            sentence(
+                f"entries[{i}].belief",
+                f"of {len(entry.belief)} bytes",
+                "must be whole floats of 8 bytes",
+                "give row.tobytes()",
+            )
+        )
 
 
 def check_due(sources: Sequence[int], due: Sequence[float], was: Sequence[float] | None) -> None:

@@ -36,6 +36,7 @@ TOGETHER = (
     "learning.timing",
     "learning.columns",
     "learning.due",
+    "learning.kin_gains",
     "learning.learner",
     "learning.outlay",
     "learning.part_sketch",

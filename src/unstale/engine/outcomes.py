@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unstale.core.rising import rising
 from unstale.engine.judge import changed_when
 from unstale.frozen import dataclass
 from unstale.keeper.costs import POLLS
@@ -108,7 +109,7 @@ class Counters:
 
 def rows_of(scheduler: Scheduler, sources: Sequence[int]) -> Integers:
     """The rows of those of these sources that the scheduler knows, rising."""
-    wanted = np.unique(np.array(sources, dtype=np.int64))
+    wanted = rising(sources)
     at = np.searchsorted(scheduler.ids, wanted)
     inside = at < len(scheduler.ids)
     rows = at[inside]

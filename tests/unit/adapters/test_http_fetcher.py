@@ -571,3 +571,18 @@ def test_http_2_where_the_source_speaks_it(certificate: tuple[str, str]) -> None
     got = asyncio.run(play())
     assert (got.answer, got.body) == (Answer.CHANGED, b"two")
     assert frames == [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]
+
+
+def test_one_exchange_in_a_second_has_libcurl_look_through_the_names_it_knows() -> None:
+    async def scene(fetcher: HttpFetcher, server: Loopback) -> list[bool]:
+        looked = []
+        for path in ("gone", "a", "a", "a"):
+            # Nobody listens where the first one goes: libcurl has not looked.
+            origin = "http://127.0.0.1:1" if path == "gone" else server.origin
+            await fetcher.fetch(Request(f"{origin}/{path}"))
+            looked.append(fetcher._idle[-1] not in fetcher._blind)
+        fetcher._names.looked(time.monotonic() - 2.0)
+        await fetcher.fetch(Request(f"{server.origin}/a"))
+        return [*looked, fetcher._idle[-1] not in fetcher._blind]
+
+    assert talk({"/a": answer(b"news")}, scene) == [True, True, False, False, True]

@@ -15,6 +15,7 @@ from unstale.core.learning.clock import WeekClock
 from unstale.core.learning.column_steps import turns
 from unstale.core.learning.columns import all_passed
 from unstale.core.learning.learner import Learner
+from unstale.core.learning.siblings import siblings_of
 
 SOURCES, ROUNDS, SECONDS = 60, 4, 3600.0
 
@@ -191,3 +192,23 @@ def test_who_minds_memory_hears_of_code_before_it_is_run(
     assert [compiled_step(*given).tolist() for _ in range(2)] == [[2.0, 1.0]] * 2
     # When the compiler is there and when the code is, once for each kernel.
     assert heard == [0, 1]
+
+
+def test_siblings_are_judged_the_same_to_the_last_bit(ways: Callable[[bool], None]) -> None:
+    judged, names = [], [f"web/{source % 7}/{source}" for source in range(SOURCES)]
+    for machine_code in (True, False):
+        ways(machine_code)
+        rng, learner, now = np.random.default_rng(4), Learner(SOURCES, SECONDS), 0.0
+        learner.siblings = siblings_of(names)
+        assert learner.siblings is not None
+        for _ in range(6):
+            now += float(rng.exponential(SECONDS))
+            which = rng.permutation(SOURCES)[:40]
+            # whole folders change together
+            learner.observe(which, np.full(len(which), now), (which % 7 < 2) | (rng.random(len(which)) < 0.1))
+            learner.siblings.review(learner.columns)
+        kin = learner.siblings
+        judged.append(
+            [part.tobytes() for part in (kin.tallies, kin.heard, np.float64(kin.credit))] + bits(learner, None)
+        )
+    assert judged[0] == judged[1]

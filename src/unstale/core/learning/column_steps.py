@@ -255,3 +255,22 @@ def passed_in_columns(last: Floats, found: Floats, now: float, timing: SharedTim
 def weights_in_columns(columns: LearnerColumns, shared: Shared, step: int, at: Scratch) -> Floats:
     """`weights` in NumPy."""
     return np.ascontiguousarray(gathered(np.ascontiguousarray(columns.rows[::step].T), shared).weight.T)
+
+
+def gains_in_columns(
+    which: Integers,
+    elapsed: Floats,
+    changed: Bits,
+    alone: Floats,
+    told: Floats,
+    pace: Floats,
+    beliefs: Floats,
+    shared: Shared,
+    at: Scratch,
+) -> Floats:
+    """`gains` of siblings."""
+    seen = gathered(np.ascontiguousarray(beliefs[which].T), shared)
+    likely = seen.rate * elapsed
+    doubt, plain = alone * likely + told, pace * likely
+    gained = foretold_of(seen, doubt / seen.rate, changed) - foretold_of(seen, plain / seen.rate, changed)
+    return np.stack((likely, gained))

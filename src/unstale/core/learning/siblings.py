@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unstale.core.checks import Floats
-from unstale.core.learning.column_beliefs import Bits, foretold_of, gathered
+from unstale.core.learning.column_beliefs import Bits, gathered
 from unstale.core.learning.column_due import rounded_all
 from unstale.core.learning.columns import LearnerColumns
-from unstale.core.learning.mixture import Shared
+from unstale.core.learning.kin_gains import gains
+from unstale.core.learning.mixture import Shared, scratch
 
 Integers = NDArray[np.int64]
 
@@ -126,12 +127,11 @@ class Siblings:
         if not len(rows):
             return news
         elapsed, family = polled_at[some] - columns.last[rows], self.families.of[rows]
-        at = gathered(np.ascontiguousarray(columns.rows[rows].T), shared)
-        heard, likely = np.minimum(self.heard[rows], _MANY), at.rate * elapsed
-        alone, extra = self.alone[family] * likely, self.foretells[family] * heard
+        heard, share, pace = np.minimum(self.heard[rows], _MANY), self.alone[family], self._pace[family]
+        extra, room = self.foretells[family] * heard, scratch(len(shared.half_lives))
         # Beliefs that foretell too much or too little all the time are set right first: that is no merit of siblings.
-        plain = self._pace[family] * likely
-        gained = foretold_of(at, (alone + extra) / at.rate, changed) - foretold_of(at, plain / at.rate, changed)
+        likely, gained = gains(rows, elapsed, changed, share, extra, pace, columns.rows, shared, room)
+        alone, plain = share * likely, pace * likely
         # Of the changes behind what was found, those that siblings account for: a step of expectation and maximisation.
         behind = np.where(changed, 1.0 / -np.expm1(-np.maximum(alone + extra, 1e-9)), 0.0)
         found = np.where(changed, plain / -np.expm1(-np.maximum(plain, 1e-9)), 0.0)
