@@ -217,7 +217,11 @@ def lesson(
     # What is pushed by whoever likes must not take away the good name of listings.
     of_all = fleet if not collections.push[g] else np.zeros(5)
     of_all[CREDIT] = min(max(of_all[CREDIT] + gained, WORST), BEST)
-    collections.lessons[g] += 1.0
+    # A poll of whom no listing could have told since the copy teaches nothing of it: it does not end its probation. A
+    # feed is not kept new for longer: heard so seldom it runs over, and it is by what scrolls out that it is judged.
+    listened = min(max(collections.asof[g] - copied, 0.0) / (now - copied), 1.0)
+    whole = members.signals[i] > 0 or collections.entries[g] > 0.0
+    collections.lessons[g] += 1.0 if whole else listened
     apart = unheard(i, g, now, copied, members, collections)
     covered = now - copied - apart
     if members.signals[i] > 0:
