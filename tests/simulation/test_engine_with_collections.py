@@ -33,13 +33,17 @@ def sitemap(world: VirtualWorld, now: float, shown: bool) -> bytes:
 
 
 def run(
-    kind: str, rates: np.ndarray = RATES, seed: int = 3, cost: float = 1.0
+    kind: str, rates: np.ndarray = RATES, seed: int = 3, cost: float = 1.0, later: float = 0.0
 ) -> tuple[float, float, Engine, MemoryStore]:
-    """Freshness and what was spent of the budget in the time that counts, with the engine and its store."""
+    """Freshness and what was spent of the budget in the time that counts, with the engine and its store.
+
+    The sitemap is added so much `later`, in seconds, while no engine runs.
+    """
     world, store, budget = VirtualWorld(rates, END, seed=seed), MemoryStore(), float(rates.sum())
     store.add([Listing(f"https://site.example/{i}", host="site.example") for i in range(len(rates))], START)
-    if kind != "none":
-        store.add([Listing(SITEMAP, host="site.example", cost=cost, options={"collection": "sitemap"})], START)
+    listing = Listing(SITEMAP, host="site.example", cost=cost, options={"collection": "sitemap"})
+    if kind != "none" and not later:
+        store.add([listing], START)
     spent: list[tuple[float, float]] = []
 
     def answer(claim: Claim, now: float) -> Fetched | None:
@@ -50,7 +54,10 @@ def run(
             return Fetched(Answer.FAILED, now, reason="the server answered 503", status=503)
         return Fetched(Answer.CHANGED, now, sitemap(world, now, kind != "silent"), "application/xml", address=SITEMAP)
 
-    engine, _ = run_virtually(world, budget, END - START, answer=answer, store=store)
+    if later:
+        run_virtually(world, budget, later, answer=answer, store=store)
+        store.add([listing], START + later)
+    engine, _ = run_virtually(world, budget, END - START - later, answer=answer, store=store, start=START + later)
     counted = sum(cost for at, cost in spent if at >= COUNTED)
     return world.freshness(COUNTED, END), counted / (budget * (END - COUNTED)), engine, store
 
@@ -107,3 +114,12 @@ def test_polls_that_come_at_once_after_a_listing_are_saved_for() -> None:
     assert engine.scheduler.put_aside() > 20.0
     assert spent == pytest.approx(1.0, abs=0.02)
     assert fresh > 0.865
+
+
+def test_a_sitemap_that_is_added_to_copies_that_are_there_is_soon_gone_by(plain: float) -> None:
+    """Pages that were polled for days: it is not blamed for what changed before it was first listed."""
+    fresh, spent, engine, _ = run("honest", later=0.3 * DAYS * DAY)
+    assert spent < 1.02
+    assert engine.scheduler.collected is not None
+    assert engine.scheduler.collected.worth(MEMBERS).used
+    assert 1.0 - fresh < 0.5 * (1.0 - plain)
