@@ -56,6 +56,9 @@ ELSEWHERE = {
     "podman ": "deploy",
     "git clone --bare": "tests/unit/traces",
     "unstale trace git content.git": "tests/unit/traces",
+    "unstale trace git Extras.git": "tests/unit/traces",
+    "unstale backtest histories/": "tests/unit/traces",
+    "python bench/": "bench",
     "unstale trace mediawiki": "tests/unit/traces",
     "pip install -i": "tests/integration/test_proxy_conformance.py",
 }

@@ -194,6 +194,17 @@ def test_who_minds_memory_hears_of_code_before_it_is_run(
     assert heard == [0, 1]
 
 
+def test_who_minds_memory_is_no_harm_where_numba_compiles_nothing(
+    ways: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with NUMBA_DISABLE_JIT, with which numba gives a function as it is."""
+    plain_step = compiled.in_columns(all_passed._plain)(all_passed.py_func)
+    monkeypatch.setattr(plain_step, "_made", plain_step.py_func)
+    monkeypatch.setattr(compiled._Way, "told", lambda: None)
+    ways(True)
+    assert plain_step(np.array([1.0]), np.array([1.0]), 3.0, Learner(1, SECONDS).timing).tolist() == [2.0]
+
+
 def test_siblings_are_judged_the_same_to_the_last_bit(ways: Callable[[bool], None]) -> None:
     judged, names = [], [f"web/{source % 7}/{source}" for source in range(SOURCES)]
     for machine_code in (True, False):

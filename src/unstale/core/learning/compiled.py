@@ -120,7 +120,9 @@ class Kernel(Generic[P, R]):
         from numba import typeof
 
         told()
-        self.machine_code.compile(tuple(map(typeof, args)))
+        # Where numba is told to compile nothing it gives the function as it is.
+        if self.machine_code is not self.py_func:
+            self.machine_code.compile(tuple(map(typeof, args)))
         told()
 
     def _afforded(self, args: tuple[Any, ...]) -> bool:
